@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/check"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
 	"github.com/weir-dev/weir/internal/sidecar/rls"
 )
 
@@ -35,8 +36,8 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 			f.close()
 		}
 	}()
-	add := func(address string, h http.Handler) error {
-		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log, p.memory.Port(false))
+	add := func(address string, h http.Handler, streams *frames.Server) error {
+		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log, p.memory.Port(false), streams)
 		if err == nil {
 			f.deciding = append(f.deciding, s)
 		}
@@ -45,7 +46,7 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	for _, in := range p.cfg.inbound {
 		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores, Memory: p.memory})
 		f.proxies = append(f.proxies, side)
-		if err := add(in.listen, p.traces.Handler(side)); err != nil {
+		if err := add(in.listen, p.traces.Handler(side), proxy.NewHTTP2(side, p.traces.HTTP2(side))); err != nil {
 			return f, err
 		}
 	}
@@ -53,13 +54,13 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 	asked.Handle("/", &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log})
 	asked.HandleFunc("POST "+leavePath, f.leaving)
 	asked.Handle("GET "+admin.ConfigPath, &admin.Config{Mode: p.cfg.mode, Source: p})
-	if err := add(p.cfg.checkAddress, asked); err != nil {
+	if err := add(p.cfg.checkAddress, asked, nil); err != nil {
 		return f, err
 	}
 	if p.cfg.rlsAddress != "" {
 		f.calls = p.openRLS(ctx)
 	}
-	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.memory.Port(true))
+	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.memory.Port(true), nil)
 	return f, err
 }
 

@@ -56,7 +56,7 @@ func leave(ctx context.Context, args []string, out io.Writer) error {
 // leaving hears what leave sends. Only the pod reaches the check API.
 func (f *front) leaving(w http.ResponseWriter, _ *http.Request) {
 	for _, s := range f.deciding {
-		s.leaving.Store(true)
+		s.leave()
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -20,7 +20,7 @@ func (p *process) linger(ctx context.Context, f *front, failed <-chan error) err
 		return nil
 	}
 	for _, s := range f.deciding {
-		s.leaving.Store(true)
+		s.leave()
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.linger)
 	defer cancel()

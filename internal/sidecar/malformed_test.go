@@ -152,7 +152,7 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 		}()
 		p.ServeHTTP(w, r)
 	})
-	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false))
+	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false), nil)
 	if err != nil {
 		t.Error(err)
 		return

@@ -50,7 +50,7 @@ func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metri
 func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *membudget.Budget) (*server, string) {
 	t.Helper()
 	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: counting{new(atomic.Int64)}, Metrics: m, Log: slog.New(slog.DiscardHandler)})
-	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler), memory.Port(true))
+	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler), memory.Port(true), proxy.NewHTTP2(p, p))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 )
 
@@ -45,6 +46,7 @@ var http2 = http.HTTP2Config{
 // returned, also after they became a tunnel that net/http no longer counts.
 type server struct {
 	http     *http.Server
+	streams  *frames.Server // of HTTP/2; nil where http serves it
 	listener net.Listener
 	inFlight sync.WaitGroup
 	leaving  atomic.Bool        // connections end with the request they are at
@@ -52,18 +54,25 @@ type server struct {
 }
 
 // listen opens address and returns a server that does not serve yet. It counts the
-// connections that malformed framing broke off, and admits what the port has memory for.
-func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger, port *membudget.Port) (*server, error) {
+// connections that malformed framing broke off, and admits what the port has memory for. HTTP/2 is
+// served by streams, or by h where that is nil.
+func listen(ctx context.Context, address string, h http.Handler, malformed prometheus.Counter, log *slog.Logger, port *membudget.Port, streams *frames.Server) (*server, error) {
 	config := net.ListenConfig{Control: membudget.BoundListener}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: free the port or choose another", address, err)
 	}
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	s := &server{listener: framing.Listen(listener, malformed.Inc, port), abort: abort}
+	s := &server{abort: abort, streams: streams}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	var http2Server framing.HTTP2
+	if streams != nil {
+		http2Server = streams.Serve
+	} else {
+		protocols.SetUnencryptedHTTP2(true)
+	}
+	s.listener = framing.Listen(listener, malformed.Inc, port, http2Server)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor == 2 && r.Context().Err() != nil {
@@ -104,9 +113,26 @@ func (s *server) serve() error {
 	return nil
 }
 
+// leave has connections end with the request they are at.
+func (s *server) leave() {
+	s.leaving.Store(true)
+	if s.streams != nil {
+		s.streams.Leave()
+	}
+}
+
 // drain accepts no more connections and waits for the requests in flight until ctx is
 // done. Requests still in flight then are cut off.
 func (s *server) drain(ctx context.Context) {
+	var all sync.WaitGroup
+	if s.streams != nil {
+		all.Go(func() { s.streams.Drain(ctx) })
+	}
+	all.Go(func() { s.drainHTTP1(ctx) })
+	all.Wait()
+}
+
+func (s *server) drainHTTP1(ctx context.Context) {
 	if s.http.Shutdown(ctx) != nil {
 		s.close()
 		return
@@ -129,5 +155,8 @@ func (s *server) close() {
 	s.abort()
 	_ = s.http.Close()
 	_ = s.listener.Close()
+	if s.streams != nil {
+		s.streams.Close()
+	}
 	s.inFlight.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -298,4 +299,66 @@ func TestCallsOfEveryKindPass(t *testing.T) {
 			t.Error("the app's call goes on")
 		}
 	})
+}
+
+// TestCallsOverAnAppOfFewStreams pass to the last byte, also beside others that are cancelled.
+func TestCallsOverAnAppOfFewStreams(t *testing.T) {
+	const connections, callers, rounds = 3, 20, 5
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := grpc.NewServer(grpc.MaxConcurrentStreams(callers / 2))
+	app.RegisterService(calls(make(chan error, connections*callers*rounds)), nil)
+	var serving, all sync.WaitGroup
+	serving.Go(func() { _ = app.Serve(listener) })
+	t.Cleanup(func() {
+		app.Stop()
+		serving.Wait()
+	})
+	_, address := inFrontOfAddress(t, listener.Addr().String())
+	for range connections {
+		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for caller := range callers {
+			all.Go(func() {
+				for round := range rounds {
+					if err := echoes(t.Context(), conn, caller*1000, (caller+round)%4 == 0); err != nil {
+						t.Errorf("caller %d: %v", caller, err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// echoes has messages of growing sizes repeated, and cancels the call behind the third if it is to.
+func echoes(ctx context.Context, conn *grpc.ClientConn, size int, cancels bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test.Calls/Echo")
+	if err != nil {
+		return err
+	}
+	for n := range 5 {
+		if n == 3 && cancels {
+			return nil
+		}
+		said, heard := wrapperspb.String(strings.Repeat("x", n*size)), new(wrapperspb.StringValue)
+		if err := errors.Join(s.SendMsg(said), s.RecvMsg(heard)); err != nil {
+			return err
+		}
+		if heard.GetValue() != said.GetValue() {
+			return errors.New("another message came back")
+		}
+	}
+	_ = s.CloseSend()
+	if err := s.RecvMsg(new(wrapperspb.StringValue)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	return nil
 }

@@ -43,15 +43,10 @@ func IsGRPC(r *http.Request) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// GRPCStatus returns the code that ended a gRPC answer, by the header of its writer, or
-// -1 when there is none.
-func GRPCStatus(h http.Header) int {
-	for _, field := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
-		if value := h[field]; len(value) == 1 {
-			if code, err := strconv.Atoi(value[0]); err == nil {
-				return code
-			}
-		}
+// GRPCStatus returns the code of a value of grpc-status, or -1 where it is none.
+func GRPCStatus(value string) int {
+	if code, err := strconv.Atoi(value); err == nil {
+		return code
 	}
 	return -1
 }

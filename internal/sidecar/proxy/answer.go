@@ -66,7 +66,7 @@ func settle(res *http.Response, a *enforce.Admission) {
 		return
 	}
 	// A body that is a tunnel has no trailer, and is more than a reader.
-	if announced := len(res.Trailer) > 0 || res.ProtoMajor == 2; announced && res.StatusCode != http.StatusSwitchingProtocols {
+	if len(res.Trailer) > 0 && res.StatusCode != http.StatusSwitchingProtocols {
 		res.Body = &trailing{ReadCloser: res.Body, response: res, admission: a}
 	}
 }

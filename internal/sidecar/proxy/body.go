@@ -16,8 +16,7 @@ const keptBytes = 4 << 10
 // as all that was read of it for the first is kept; see sending.lost. One reads at a time.
 type body struct {
 	io.ReadCloser
-	client  io.Closer                  // what the client sends over HTTP/2; nil over HTTP/1
-	reads   interrupter                // what it sends over HTTP/1; nil over HTTP/2
+	reads   interrupter                // what the client sends
 	ended   func() bool                // whether the client has left, or what it sent is malformed
 	trailer http.Header                // complete when all was read
 	passes  bool                       // trailers with underscores in their names
@@ -51,9 +50,6 @@ func sendAgain(r, in *http.Request, passes bool) {
 	b := &body{ReadCloser: r.Body, trailer: r.Trailer, passes: passes}
 	b.reads, _ = in.Body.(interrupter)
 	b.ended = func() bool { return in.Context().Err() != nil }
-	if in.ProtoMajor == 2 {
-		b.client, b.reads = in.Body, nil
-	}
 	r.Body = b
 	r.GetBody = func() (io.ReadCloser, error) {
 		if b.lost.Load() {
@@ -97,15 +93,10 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer. A body that may be sent over another connection stays open;
-// the server that it came from closes it in the end. For an answer over HTTP/2 an
-// http.Transport waits for the end of the reads. The client may send nothing more once it
-// has seen the answer, so Close ends them. httputil.ReverseProxy does not.
+// the server that it came from closes it in the end.
 func (b *body) Close() error {
 	if !b.lost.Load() {
 		return nil
-	}
-	if b.client != nil {
-		_ = b.client.Close()
 	}
 	return b.ReadCloser.Close()
 }

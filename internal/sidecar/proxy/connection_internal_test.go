@@ -22,7 +22,7 @@ func TestConnectionsToTheAppAreReusedAndSoonClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{Target: "app:80", Log: slog.New(slog.DiscardHandler)})
 		defer p.Close()
-		way, ok := p.http1.Transport.(*direct).rest.(*http.Transport)
+		way, ok := p.app.Transport.(*direct).rest.(*http.Transport)
 		if !ok {
 			t.Fatal("requests with a body go another way")
 		}
@@ -46,7 +46,7 @@ func TestConnectionsToTheAppAreReusedAndSoonClosed(t *testing.T) {
 		})
 		for range 50 {
 			answer := httptest.NewRecorder()
-			p.http1.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://app/", strings.NewReader("hello")))
+			p.app.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://app/", strings.NewReader("hello")))
 			if answer.Body.String() != "ok" {
 				t.Fatalf("got %d and %q", answer.Code, answer.Body)
 			}

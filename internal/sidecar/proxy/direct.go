@@ -27,7 +27,7 @@ type transport interface {
 }
 
 func newDirect(target string) *direct {
-	return &direct{target: target, dial: toApp.DialContext, rest: newTransport(false)}
+	return &direct{target: target, dial: toApp.DialContext, rest: newTransport()}
 }
 
 // RoundTrip implements http.RoundTripper.

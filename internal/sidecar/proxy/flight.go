@@ -3,7 +3,6 @@ package proxy
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-dev/weir/internal/sidecar/pools"
-	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/pkg/concurrency"
 )
 
@@ -28,8 +26,6 @@ type flight struct {
 	lost      bool          // the client does not take the answer
 	tunnel    bool          // the connection became one
 	status    int
-	grpc      bool
-	messages  messages // of a gRPC answer
 	upload    upload
 }
 
@@ -37,7 +33,6 @@ var errFenced = errors.New("the pod's share of the pool expired")
 
 // takeOff prepares r to be forwarded now; done is to be called when it was.
 func (f *flight) takeOff(r *http.Request) (_ *http.Request, done func()) {
-	f.grpc = problem.IsGRPC(r)
 	if r.Body != nil && r.Body != http.NoBody {
 		f.upload.ReadCloser = r.Body
 		r = r.WithContext(r.Context()) // net/http looks at the body of its own request
@@ -105,27 +100,13 @@ func (f *flight) gone() bool {
 }
 
 // streams reports whether the answer goes on for as long as there is something to say.
-// A gRPC answer of one message is not a stream.
 func (f *flight) streams() bool {
-	return f.messages.seen > 1 || strings.HasPrefix(f.Header().Get("Content-Type"), "text/event-stream")
+	return strings.HasPrefix(f.Header().Get("Content-Type"), "text/event-stream")
 }
 
-// judgement is what the app says of itself: that it could not do the work, or not in
-// time. A deadline that the client set says nothing of that.
+// judgement is what the app says of itself.
 func (f *flight) judgement() concurrency.Outcome {
-	dropped := f.status == http.StatusServiceUnavailable || f.status == http.StatusGatewayTimeout
-	if f.grpc {
-		switch problem.GRPCStatus(f.Header()) {
-		case problem.GRPCUnavailable:
-			dropped = true
-		case problem.GRPCDeadlineExceeded:
-			if f.request.Header.Get("Grpc-Timeout") != "" {
-				return concurrency.Ignored
-			}
-			dropped = true
-		}
-	}
-	if dropped {
+	if busy(f.status) {
 		return concurrency.Dropped
 	}
 	return concurrency.Served
@@ -141,9 +122,6 @@ func (f *flight) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (f *flight) Write(p []byte) (int, error) {
-	if f.grpc {
-		f.messages.see(p)
-	}
 	n, err := f.parts.Write(p)
 	f.lost = f.lost || err != nil
 	return n, err
@@ -175,31 +153,5 @@ func (u *upload) Read(p []byte) (int, error) {
 func (u *upload) interrupt() {
 	if s, ok := u.ReadCloser.(interrupter); ok {
 		s.interrupt()
-	}
-}
-
-// messages counts the messages of a gRPC body. Each begins with a flag and its length.
-type messages struct {
-	seen   int
-	prefix [5]byte
-	read   int    // of the prefix
-	left   uint32 // of the message
-}
-
-func (m *messages) see(p []byte) {
-	for len(p) > 0 {
-		if m.left > 0 {
-			n := min(uint64(m.left), uint64(len(p)))
-			m.left -= uint32(n)
-			p = p[n:]
-			continue
-		}
-		n := copy(m.prefix[m.read:], p)
-		m.read += n
-		p = p[n:]
-		if m.read == len(m.prefix) {
-			m.seen++
-			m.read, m.left = 0, binary.BigEndian.Uint32(m.prefix[1:])
-		}
 	}
 }

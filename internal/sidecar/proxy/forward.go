@@ -1,34 +1,22 @@
 package proxy
 
 import (
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"slices"
 	"strings"
 	"time"
 )
 
-// How long a connection to the app may be idle. Over HTTP/1.1 an app closes one without a
-// word, after 2 seconds or 5 as servers come, so ours are gone before. To open one costs
-// little within a pod, and those that are in use at least once a second stay. Over HTTP/2
-// an app announces it and says what it has not begun.
-const (
-	idleHTTP1 = time.Second
-	idleHTTP2 = time.Minute
-)
+// idleHTTP1 is how long a connection to the app may be idle over HTTP/1.1. An app closes one
+// without a word, after 2 seconds or 5 as servers come, so ours are gone before. To open one costs
+// little within a pod, and those that are in use at least once a second stay.
+const idleHTTP1 = time.Second
 
-// answerWindow is how much of an answer over HTTP/2 is received that its client does not take.
-// It is a part of membudget.StreamBytes. The app is near, so a small one is no slower.
-const answerWindow = 32 << 10
-
-// newTransport returns the connections to the app, which is spoken to in the
-// protocol that the client spoke to us.
-func newTransport(http2 bool) *http.Transport {
+// newTransport returns the connections to the app over HTTP/1.1.
+func newTransport() *http.Transport {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(!http2)
-	protocols.SetUnencryptedHTTP2(http2)
-	t := &http.Transport{
+	protocols.SetHTTP1(true)
+	return &http.Transport{
 		DialContext:         checked(toApp.DialContext),
 		Protocols:           protocols,
 		MaxIdleConnsPerHost: maxIdle,
@@ -37,11 +25,6 @@ func newTransport(http2 bool) *http.Transport {
 		// Waiting for the app's "100 Continue" is up to the client's patience.
 		ExpectContinueTimeout: time.Second,
 	}
-	if http2 {
-		t.DialContext, t.IdleConnTimeout = toApp.DialContext, idleHTTP2
-		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: answerWindow}
-	}
-	return t
 }
 
 // rewrite addresses a request to the app. Apart from the peer's address, which
@@ -57,11 +40,7 @@ func rewrite(pr *httputil.ProxyRequest, target string, underscores Underscores) 
 			pr.Out.Header[name] = values
 		}
 	}
-	hops := pr.In.Header["X-Forwarded-For"]
-	if peer, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
-		hops = append(slices.Clip(hops), peer)
-	}
-	if len(hops) > 0 {
+	if hops := hopsOf(pr.In); len(hops) > 0 {
 		pr.Out.Header.Set("X-Forwarded-For", strings.Join(hops, ", "))
 	}
 }

@@ -132,9 +132,9 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 
 func TestAProxyThatIsClosedKeepsNoConnection(t *testing.T) {
 	p := New(Config{Target: play(t, say(fine)).address, Log: slog.New(slog.DiscardHandler)})
-	d, ok := p.http1.Transport.(*direct)
+	d, ok := p.app.Transport.(*direct)
 	if !ok {
-		t.Fatalf("%T", p.http1.Transport)
+		t.Fatalf("%T", p.app.Transport)
 	}
 	fetch(t, d, http.MethodGet)
 	if p.Close(); waiting(d) > 0 || !d.idle.closed {

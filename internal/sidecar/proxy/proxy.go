@@ -43,35 +43,29 @@ type Config struct {
 	Memory *membudget.Budget
 }
 
-// A Proxy is the handler of one inbound port.
+// A Proxy is the handler of one inbound port for HTTP/1.1, and its frames.Handler for HTTP/2.
 type Proxy struct {
-	cfg          Config
-	http1, http2 *httputil.ReverseProxy
+	cfg Config
+	app *httputil.ReverseProxy
 }
 
 // New returns a proxy in front of cfg.Target.
 func New(cfg Config) *Proxy {
 	cfg.Underscores = cmp.Or(cfg.Underscores, DropUnderscores)
-	buffers := &bufferPool{memory: cfg.Memory}
-	toward := func(t http.RoundTripper) *httputil.ReverseProxy {
-		return &httputil.ReverseProxy{
-			Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },
-			Transport:      t,
-			BufferPool:     buffers,
-			ModifyResponse: answer,
-			ErrorHandler:   unreachable,
-			ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-		}
-	}
-	return &Proxy{cfg: cfg, http1: toward(newDirect(cfg.Target)), http2: toward(newTransport(true))}
+	return &Proxy{cfg: cfg, app: &httputil.ReverseProxy{
+		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },
+		Transport:      newDirect(cfg.Target),
+		BufferPool:     &bufferPool{memory: cfg.Memory},
+		ModifyResponse: answer,
+		ErrorHandler:   unreachable,
+		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}}
 }
 
 // Close closes idle connections to the app.
 func (p *Proxy) Close() {
-	for _, side := range []*httputil.ReverseProxy{p.http1, p.http2} {
-		if t, ok := side.Transport.(interface{ CloseIdleConnections() }); ok {
-			t.CloseIdleConnections()
-		}
+	if t, ok := p.app.Transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
 	}
 }
 
@@ -80,19 +74,13 @@ func (p *Proxy) Close() {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wrong := malformed(r, p.cfg.Underscores); wrong != nil {
 		p.cfg.Metrics.Malformed.Inc()
-		if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
-			w.Header().Set("Connection", "close")
-		}
+		w.Header().Set("Connection", "close")
 		reject(w, r, *wrong)
 		discard(w, r)
 		return
 	}
-	sanitize(r.Header)
-	if !p.cfg.Underscores.passes(r) {
-		p.cfg.Metrics.Dropped.Add(float64(withoutUnderscores(r.Header)))
-		withoutUnderscores(r.Trailer) // that are announced
-	}
-	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 && r.Trailer == nil {
+	p.clean(r)
+	if len(r.TransferEncoding) > 0 && r.Trailer == nil {
 		r.Trailer = http.Header{} // which net/http fills with trailers that were not announced
 	}
 	if !p.pass(w, r) {
@@ -143,11 +131,9 @@ func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
 
 // forward reports whether the app answered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
-	side, all, broken := p.http1, func() {}, true
+	all, broken := func() {}, true
 	var body *inbound
-	if r.ProtoMajor == 2 {
-		side = p.http2
-	} else if r.Body != nil && r.Body != http.NoBody {
+	if r.Body != nil && r.Body != http.NoBody {
 		// Otherwise net/http reads the rest of the body itself once the answer begins, and
 		// the app misses it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -166,7 +152,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 	if !ok {
 		whole := &slotless{parts{ResponseWriter: w, request: r, body: body, passing: true}}
 		defer whole.end()
-		side.ServeHTTP(whole, r) // which panics when the app breaks its answer off
+		p.app.ServeHTTP(whole, r) // which panics when the app breaks its answer off
 		broken = false
 		if !whole.refused {
 			all()
@@ -177,7 +163,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) 
 	defer f.end()
 	r, done := f.takeOff(r)
 	defer done()
-	side.ServeHTTP(f, r)
+	p.app.ServeHTTP(f, r)
 	broken, f.answered = false, true
 	if !f.refused {
 		all()
@@ -249,5 +235,8 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	case f != nil:
 		f.failed = true
 	}
-	reject(w, r, problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer"))
+	reject(w, r, noAnswer)
 }
+
+// noAnswer is the answer to a request that the app does not answer.
+var noAnswer = problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer")

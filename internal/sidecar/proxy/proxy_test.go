@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -66,6 +67,13 @@ func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Config.Protocols = both()
+	if p, ok := h.(*proxy.Proxy); ok {
+		streams := proxy.NewHTTP2(p, p)
+		t.Cleanup(streams.Close)
+		s.Config.Protocols = only(false)
+		s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), streams.Serve)
+		s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
+	}
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()

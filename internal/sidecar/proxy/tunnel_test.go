@@ -35,7 +35,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 			}))
 			_, k := pooled(t, app, fixed(1), decider(admit), newDivider())
 			s := httptest.NewUnstartedServer(newProxy(t, app, k, decider(admit)))
-			s.Listener = framing.Listen(s.Listener, func() {}, unbounded())
+			s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), nil)
 			s.Config.ConnContext = framing.Context
 			requests, abort := context.WithCancel(t.Context())
 			defer abort()
@@ -79,7 +79,7 @@ func TestTheFirstFramesReachTheApp(t *testing.T) {
 	app := serve(t, echo("websocket"))
 	s := httptest.NewUnstartedServer(newProxy(t, app, noPool{}, decider(admit)))
 	var malformed atomic.Int64
-	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) }, unbounded())
+	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) }, unbounded(), nil)
 	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
 	s.Start()
 	t.Cleanup(s.Close)

@@ -34,7 +34,7 @@ func (noSlot) Acquire(*http.Request) (pools.Slot, *pools.Refusal) {
 func framed(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
-	s.Listener = framing.Listen(s.Listener, func() {}, unbounded())
+	s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), nil)
 	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
 	s.Start()
 	t.Cleanup(s.Close)
@@ -133,7 +133,7 @@ func TestTheRestOfARefusedBodyHasFiveSeconds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 				s := &http.Server{Handler: newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit)), ConnContext: framing.Context, ConnState: framing.State}
-				go func() { _ = s.Serve(framing.Listen(l, func() {}, unbounded())) }()
+				go func() { _ = s.Serve(framing.Listen(l, func() {}, unbounded(), nil)) }()
 				defer s.Close()
 				ours, theirs := net.Pipe()
 				defer ours.Close()

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	api "go.opentelemetry.io/otel/trace"
 )
@@ -27,6 +26,19 @@ func (t *Tracer) Handler(next http.Handler) http.Handler {
 }
 
 func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	r, span := t.start(r)
+	defer span.End() // also when the proxy cuts the connection by a panic
+	if !span.IsRecording() {
+		next.ServeHTTP(w, r)
+		return
+	}
+	seen := &response{ResponseWriter: w}
+	defer func() { answered(span, seen.status) }() // also when the connection is cut behind the answer
+	next.ServeHTTP(seen, r)
+}
+
+// start begins the span of a request, which carries it to the app.
+func (t *Tracer) start(r *http.Request) (*http.Request, api.Span) {
 	header := propagation.HeaderCarrier(r.Header)
 	name := r.Method
 	if !slices.Contains(methods, name) {
@@ -34,29 +46,16 @@ func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request
 	}
 	caller := withoutLongState(t.propagate.Extract(r.Context(), header))
 	ctx, span := t.tracer.Start(caller, name, api.WithSpanKind(api.SpanKindServer))
-	defer span.End() // also when the proxy cuts the connection by a panic
 	t.propagate.Inject(ctx, header)
-	r = r.WithContext(ctx)
-	if !span.IsRecording() {
-		next.ServeHTTP(w, r)
-		return
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("http.request.method", text(r.Method)),
+			attribute.String("url.path", text(r.URL.EscapedPath())),
+			attribute.String("network.protocol.name", "http"),
+			attribute.String("network.protocol.version", text(strings.TrimPrefix(r.Proto, "HTTP/"))),
+		)
 	}
-	span.SetAttributes(
-		attribute.String("http.request.method", text(r.Method)),
-		attribute.String("url.path", text(r.URL.EscapedPath())),
-		attribute.String("network.protocol.name", "http"),
-		attribute.String("network.protocol.version", text(strings.TrimPrefix(r.Proto, "HTTP/"))),
-	)
-	seen := &response{ResponseWriter: w}
-	defer func() { // also when the connection is cut behind the answer
-		if seen.status != 0 {
-			span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
-		}
-		if seen.status >= http.StatusInternalServerError {
-			span.SetStatus(codes.Error, "")
-		}
-	}()
-	next.ServeHTTP(seen, r)
+	return r.WithContext(ctx), span
 }
 
 // A response sees which status it is answered with.

@@ -15,14 +15,18 @@ import (
 const silence = 5 * time.Second
 
 // Listen returns a listener whose connections are checked, and which calls refused for
-// each that is malformed. HTTP/2 with prior knowledge passes unchecked: its frames have
-// one reading only. Connections that the port has no memory for are answered and closed.
+// each that is malformed. Connections that the port has no memory for are answered and closed.
+// HTTP/2 with prior knowledge is served by http2, which is given what came behind the preface and
+// closes the connection. Where that is nil it passes unchecked: its frames have one reading only.
 //
 // Connections that are idle for a second are taken away from the server, and accepted once more
 // when something comes over them.
-func Listen(l net.Listener, refused func(), p *membudget.Port) net.Listener {
-	return listen(l, refused, p, parkAfter)
+func Listen(l net.Listener, refused func(), p *membudget.Port, http2 HTTP2) net.Listener {
+	return listen(l, refused, p, parkAfter, http2)
 }
+
+// HTTP2 serves a connection to its end.
+type HTTP2 func(c net.Conn, m *membudget.Connection, rest []byte)
 
 // A Conn is a connection that is checked as it is read. A Read returns what comes before
 // the first line that is malformed, and from then on an *Error.
@@ -82,6 +86,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 		}
 		return c.linger(p[:min(len(p), 1)])
 	}
+	if c.scanner.next == opening && c.park.http2 != nil {
+		return c.open(p)
+	}
 	n, err := c.readOrPark(p)
 	if c.last.Load() { // since this read began
 		if _, malformed := c.scanner.scan(p[:n]); malformed != nil || err != nil {
@@ -95,6 +102,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n == 0 || c.tunnel.Load() || c.http2.Load() {
 		return n, err
 	}
+	return c.check(p, n, err)
+}
+
+// check returns how much of the n bytes in p, behind which a read ended by err, may be handed on.
+func (c *Conn) check(p []byte, n int, err error) (int, error) {
 	if len(c.early.first) > 0 {
 		if malformed := c.decline(); malformed != nil {
 			return c.breakOff(p, 0, malformed)

@@ -38,7 +38,7 @@ func serveUpgrades(t *testing.T, declines bool) (address string, malformed *atom
 		}
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n%s", all)
 	}))
-	s.Listener = Listen(s.Listener, func() { malformed.Add(1) }, unbounded())
+	s.Listener = Listen(s.Listener, func() { malformed.Add(1) }, unbounded(), nil)
 	s.Config.ConnContext, s.Config.ConnState = Context, State
 	s.Start()
 	t.Cleanup(s.Close)

@@ -26,14 +26,17 @@ const goneIdle = lastStream + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
 
 const lastStream = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" // the header of a GOAWAY
 
-// errNoMemory ends a connection. net/http takes it for a time-out, and answers nothing itself.
-var errNoMemory net.Error = noMemoryError{}
+// These end a connection. net/http takes them for a time-out, and answers nothing itself.
+var (
+	errNoMemory   net.Error = endError("there is no memory for the request")
+	errHandedOver net.Error = endError("the connection is served as HTTP/2")
+)
 
-type noMemoryError struct{}
+type endError string
 
-func (noMemoryError) Error() string   { return "there is no memory for the request" }
-func (noMemoryError) Timeout() bool   { return true }
-func (noMemoryError) Temporary() bool { return false }
+func (e endError) Error() string { return string(e) }
+func (endError) Timeout() bool   { return true }
+func (endError) Temporary() bool { return false }
 
 // Admit takes what the request needs; see membudget.Connection.
 func Admit(r *http.Request) (membudget.Request, bool) {

@@ -66,7 +66,7 @@ func serveParking(t *testing.T, left int64, after, end time.Duration) busyServer
 		}
 		_, _ = io.WriteString(w, "hello")
 	}))
-	s.Listener = listen(s.Listener, func() {}, port, after)
+	s.Listener = listen(s.Listener, func() {}, port, after, nil)
 	s.Config.ConnContext, s.Config.ConnState = Context, State
 	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout = time.Minute, end
 	s.Config.Protocols = new(http.Protocols)

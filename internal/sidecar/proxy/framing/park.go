@@ -25,6 +25,7 @@ const parkAfter = time.Second
 type park struct {
 	net.Listener
 	refused func()
+	http2   HTTP2 // nil: the server behind the listener serves it
 	port    *membudget.Port
 	refuser *refuser
 	after   time.Duration // that a connection is idle
@@ -43,9 +44,9 @@ type accepted struct {
 	err  error
 }
 
-func listen(l net.Listener, refused func(), port *membudget.Port, after time.Duration) net.Listener {
+func listen(l net.Listener, refused func(), port *membudget.Port, after time.Duration, http2 HTTP2) net.Listener {
 	p := &park{
-		Listener: l, refused: refused, port: port, refuser: newRefuser(), after: after,
+		Listener: l, refused: refused, http2: http2, port: port, refuser: newRefuser(), after: after,
 		ready: make(chan accepted), done: make(chan struct{}), sockets: map[*socket]struct{}{},
 	}
 	go p.accept()
