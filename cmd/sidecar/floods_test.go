@@ -55,6 +55,12 @@ var floods = []flood{
 		_, _ = c.Read(make([]byte, 4<<10))
 	}},
 	{"idle connections of HTTP/2", 3_000, 1, func(t *testing.T, c net.Conn) { streams(t, c, 1, "/", 10, 0) }},
+	{"idle connections of HTTP/2 that were busy", 3_000, 1, func(t *testing.T, c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+		streams(t, c, 1, "/", 14_000, 16<<10)
+		_ = http2.NewFramer(c, c).WriteData(1, true, make([]byte, 16<<10))
+		_, _ = c.Read(make([]byte, 4<<10))
+	}},
 	{"streams with large heads", 40, 4, func(t *testing.T, c net.Conn) { streams(t, c, 250, "/wait", 27_000, 0) }},
 	{"streams with bodies that do not end", 300, 1, func(t *testing.T, c net.Conn) { streams(t, c, 20, "/wait", 10, 16<<10) }},
 	{"streams whose answers are not read", 300, 1, func(t *testing.T, c net.Conn) { streams(t, c, 4, "/long", 10, 0) }},
