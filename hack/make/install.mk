@@ -25,13 +25,23 @@ chart-files: assets ## Copy the CRDs, and what config/monitoring renders, into c
 	@cp config/crd/bases/*.yaml charts/weir/files/crds
 	@[ ! -d config/monitoring ] || $(ASSETS)/kubectl kustomize config/monitoring -o charts/weir/files/monitoring
 
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 ## of `make plugins`
+
+.PHONY: plugins
+plugins: ## Build kubectl-weir into dist/plugins, for each of PLATFORMS
+	@rm -rf dist/plugins && mkdir -p dist/plugins
+	@for platform in $(PLATFORMS); do os=$${platform%/*} architecture=$${platform#*/}; suffix=; [ $$os != windows ] || suffix=.exe; \
+		echo "building kubectl-weir for $$platform"; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$architecture go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/weir-dev/weir/internal/version.built=$(VERSION)" \
+			-o dist/plugins/kubectl-weir_$${os}_$${architecture}$$suffix ./cmd/kubectl-weir; done
+
 REGISTRY ?= registry.example.com/weir ## where `make release` publishes images and chart: a registry, and a path in it
 
 .PHONY: release
 release: assets chart-files $(TOOLS)/.helm ## Write all that a release of VERSION publishes into dist/release; RELEASE_FLAGS=-push pushes images and chart to REGISTRY
 	@[ "$(VERSION)" = "$$(git describe --tags --always --dirty)" ] || [[ "$(VERSION)" == *-* ]] || { \
 		echo "release: the checkout is $$(git describe --tags --always --dirty), not $(VERSION): tag a commit $(VERSION), or name a version like $(VERSION)-rc.1 to try it" >&2; exit 1; }
-	@$(MAKE) images
+	@$(MAKE) images plugins
 	@KUBECTL=$(ASSETS)/kubectl go -C hack/image run ./release -version $(VERSION) -registry $(REGISTRY) -images $(IMAGES) $(RELEASE_FLAGS)
 
 .PHONY: test-install

@@ -42,6 +42,7 @@ type release struct {
 	registry string // and the path in it, without a slash at the end
 	source   string // the checkout
 	images   string // where they were built
+	programs string // where those of the plugin were
 	out      string
 	push     bool
 }
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, write := range []func(context.Context, []build) error{r.notes, r.bills, r.manifest, r.chart, r.checksums} {
+	for _, write := range []func(context.Context, []build) error{r.notes, r.bills, r.plugins, r.manifest, r.chart, r.checksums} {
 		if err := write(ctx, built); err != nil {
 			return err
 		}
@@ -86,6 +87,7 @@ func parse(args []string, errOut io.Writer) (release, error) {
 	flags.StringVar(&r.registry, "registry", "", "`registry` and path that images and chart are published under, such as registry.example.com/weir (required)")
 	flags.StringVar(&r.source, "source", "../..", "`directory` of the checkout")
 	flags.StringVar(&r.images, "images", "../../dist/images", "`directory` of the images of that version")
+	flags.StringVar(&r.programs, "plugins", "../../dist/plugins", "`directory` of the programs of the plugin of that version")
 	flags.StringVar(&r.out, "out", "../../dist/release", "`directory` to write to, in the place of what it has")
 	flags.BoolVar(&r.push, "push", false, "push the images and the chart")
 	if err := flags.Parse(args); err != nil {
@@ -101,7 +103,7 @@ func parse(args []string, errOut io.Writer) (release, error) {
 	if flags.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("unexpected argument %q: there are flags only", flags.Arg(0)))
 	}
-	for _, path := range []*string{&r.source, &r.images, &r.out} { // programs that are called have directories of their own
+	for _, path := range []*string{&r.source, &r.images, &r.programs, &r.out} { // programs that are called have directories of their own
 		absolute, err := filepath.Abs(*path)
 		errs = append(errs, err)
 		*path = absolute

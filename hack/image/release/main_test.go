@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,9 @@ func built(t *testing.T, directory, version string) map[string]string {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_windows_amd64.exe"), []byte("program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return digests
 }
 
@@ -62,7 +66,7 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 	at := strings.TrimPrefix(server.URL, "http://") + "/weir"
 	images, out := t.TempDir(), filepath.Join(t.TempDir(), "release")
 	digests := built(t, images, candidate)
-	args := []string{"-version", candidate, "-registry", at, "-source", "../../..", "-images", images, "-out", out, "-push"}
+	args := []string{"-version", candidate, "-registry", at, "-source", "../../..", "-images", images, "-plugins", images, "-out", out, "-push"}
 	var said bytes.Buffer
 	if err := run(t.Context(), args, &said, &said); err != nil {
 		t.Fatalf("%v\n%s\n(make test-install provides kubectl and helm)", err, said.String())
@@ -77,7 +81,7 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 		names = append(names, f.Name())
 	}
 	want := []string{
-		"checksums.txt", "install.yaml", "notes.md", "weir-0.9.0-rc.1.tgz", "weir-controller-linux-amd64.spdx.json", "weir-sidecar-linux-amd64.spdx.json",
+		"checksums.txt", "install.yaml", "kubectl-weir_windows_amd64.tar.gz", "notes.md", "weir-0.9.0-rc.1.tgz", "weir-controller-linux-amd64.spdx.json", "weir-sidecar-linux-amd64.spdx.json",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the release has the files %q, want %q", names, want)
@@ -97,6 +101,11 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 		if pushed, err := remote.Get(tag); err != nil || pushed.Digest.String() != digest {
 			t.Errorf("%s is %v, %v; want %s", tag, pushed, err, digest)
 		}
+	}
+
+	archive, err := exec.CommandContext(t.Context(), "tar", "-tzvf", filepath.Join(out, "kubectl-weir_windows_amd64.tar.gz")).CombinedOutput()
+	if err != nil || !strings.Contains(string(archive), "LICENSE") || !regexp.MustCompile(`(?m)^-rwxr-xr-x .* 7 .* kubectl-weir\.exe$`).Match(archive) {
+		t.Errorf("the archive of the plugin has %s, %v", archive, err)
 	}
 
 	chart := exec.CommandContext(t.Context(), "helm", "template", "weir", "oci://"+at+"/charts/weir", "--version", candidate[1:], "--plain-http")
@@ -128,7 +137,7 @@ func TestWithoutPushNothingIsPushed(t *testing.T) {
 	images := t.TempDir()
 	built(t, images, candidate)
 	var said bytes.Buffer
-	args := []string{"-version", candidate, "-registry", at, "-source", "../../..", "-images", images, "-out", filepath.Join(t.TempDir(), "release")}
+	args := []string{"-version", candidate, "-registry", at, "-source", "../../..", "-images", images, "-plugins", images, "-out", filepath.Join(t.TempDir(), "release")}
 	if err := run(t.Context(), args, &said, &said); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +167,7 @@ func TestErrorsNameTheCure(t *testing.T) {
 		"other images":          {"v0.9.0-rc.2", "registry.example.com/weir", "run make images VERSION=v0.9.0-rc.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"-version", tt.version, "-registry", tt.registry, "-source", "../../..", "-images", images, "-out", filepath.Join(t.TempDir(), "release")}
+			args := []string{"-version", tt.version, "-registry", tt.registry, "-source", "../../..", "-images", images, "-plugins", images, "-out", filepath.Join(t.TempDir(), "release")}
 			if err := run(t.Context(), args, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error is %v, want %q", err, tt.want)
 			}

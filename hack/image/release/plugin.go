@@ -1,0 +1,60 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// plugins packs each program of -plugins, such as kubectl-weir_linux_amd64, into an archive with
+// the licence. Two archives of the same files are the same.
+func (r *release) plugins(context.Context, []build) error {
+	files, err := filepath.Glob(filepath.Join(r.programs, "kubectl-weir_*"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s has no kubectl-weir_OS_ARCHITECTURE: run make plugins VERSION=%s", r.programs, r.version)
+	}
+	for _, file := range files {
+		platform := strings.TrimSuffix(filepath.Base(file), ".exe")
+		name := "kubectl-weir" + filepath.Ext(file)
+		if err := pack(filepath.Join(r.out, platform+".tar.gz"), map[string]string{name: file, "LICENSE": filepath.Join(r.source, "LICENSE")}, []string{"LICENSE", name}); err != nil {
+			return fmt.Errorf("%s: %w", platform, err)
+		}
+	}
+	return nil
+}
+
+// pack writes an archive of files, in an order.
+func pack(to string, files map[string]string, names []string) (err error) {
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	zipped := gzip.NewWriter(out)
+	archive := tar.NewWriter(zipped)
+	for _, name := range names {
+		content, err := os.ReadFile(files[name])
+		if err != nil {
+			return err
+		}
+		mode := int64(0o755)
+		if name == "LICENSE" {
+			mode = 0o644
+		}
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}); err != nil {
+			return err
+		}
+		if _, err := archive.Write(content); err != nil {
+			return err
+		}
+	}
+	return errors.Join(archive.Close(), zipped.Close())
+}
