@@ -98,7 +98,7 @@ func (m *manifest) add(ctx context.Context, document []byte) error {
 }
 
 func readObject(ctx context.Context, plural string, object map[string]any, into metav1.Object) error {
-	kind, err := newKindSchema(plural)
+	kind, err := kindSchemas[plural]()
 	if err != nil {
 		return fmt.Errorf("the schema of %s: %w", plural, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"sigs.k8s.io/yaml"
 
@@ -24,6 +26,16 @@ type kindSchema struct {
 	fields     validation.SchemaValidator
 	rules      *cel.Validator
 }
+
+// kindSchemas are made when the first object of a kind is read: to compile the rules takes a
+// second.
+var kindSchemas = func() map[string]func() (*kindSchema, error) {
+	all := make(map[string]func() (*kindSchema, error))
+	for _, plural := range []string{"ratelimitpolicies", "concurrencypools", "federatedbudgets"} {
+		all[plural] = sync.OnceValues(func() (*kindSchema, error) { return newKindSchema(plural) })
+	}
+	return all
+}()
 
 // newKindSchema returns the schema of the kind with that plural.
 func newKindSchema(plural string) (*kindSchema, error) {
@@ -55,13 +67,17 @@ func newKindSchema(plural string) (*kindSchema, error) {
 // read defaults an object, decodes and validates it. A field that the kind lacks is an
 // error.
 func (s *kindSchema) read(ctx context.Context, object map[string]any, into any) error {
+	unknown := pruning.PruneWithOptions(object, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	if len(unknown) > 0 {
+		return fmt.Errorf("unknown field %q: correct or remove it", unknown[0])
+	}
 	defaulting.Default(object, s.structural)
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
 	if err := yaml.UnmarshalStrict(text, into); err != nil {
-		return fmt.Errorf("%w: correct or remove the field", err)
+		return err
 	}
 	errs := validation.ValidateCustomResource(nil, object, s.fields)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
