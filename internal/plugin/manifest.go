@@ -36,7 +36,7 @@ type manifest struct {
 // readManifest reads a file of YAML documents. It skips objects of other API groups, so
 // that a file may have an app and its policy.
 func readManifest(ctx context.Context, path string) (*manifest, error) {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, fmt.Errorf("%w; name a file with -f", err)
 	}

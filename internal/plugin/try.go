@@ -46,7 +46,7 @@ func readTries(lines, headers []string, file string) ([]try, error) {
 	if file == "" {
 		return tries, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, fmt.Errorf("--requests: %w", err)
 	}
