@@ -99,9 +99,9 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []Limit `json:"limits"`
 
-	// anyOf are groups of limits, in each of which one that admits a request is
-	// enough: a limit of each user, for example, and a reserve that all share. The
-	// other limits still have to admit it. At most 8 groups.
+	// anyOf are groups of limits. One limit of each group has to admit a request,
+	// not all: a limit of each user, for example, and a reserve that all share.
+	// The other limits still have to admit it. At most 8 groups.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -139,7 +139,7 @@ type RateLimitPolicySpec struct {
 	Response PolicyResponse `json:"response,omitzero"`
 }
 
-// Alternatives are limits one of which has to admit a request.
+// Alternatives are a group of limits. One has to admit a request.
 type Alternatives struct {
 	// limits are the names of 2 to 8 entries of spec.limits, in the order in which
 	// they are asked. The first that admits a request is charged, and no other.

@@ -317,8 +317,8 @@ type HotKey struct {
 	Hash string `json:"hash"`
 
 	// shared says that several values have this counter: that of the requests
-	// without the key, or with several values of it (key.onMissing), or one of
-	// those that values share for which there is no room (condition KeysFull).
+	// without the key, or with several values of it (key.onMissing), or one
+	// that values without room for a counter share (condition KeysFull).
 	// +optional
 	Shared bool `json:"shared,omitempty"`
 

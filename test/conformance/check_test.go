@@ -43,7 +43,7 @@ func checkPolicy(address string, born []limiter.MemoryID) policy.Snapshot {
 		Namespace: "conformance", Name: "checkout", Generation: 1, Mode: policy.Enforce,
 		Store:       policy.Store{Type: policy.RedisStore, Address: address},
 		Consistency: policy.Consistency{Mode: policy.Strict}, OnStoreUnavailable: policy.Deny,
-		Limits:      []policy.Limit{daily("all", 3), daily("user", 3, "x-user"), daily("pair", 3, "x-user", "x-plan"), fair, queue, trial},
+		Limits: []policy.Limit{daily("all", 3), daily("user", 3, "x-user"), daily("pair", 3, "x-user", "x-plan"), fair, queue, trial},
 	}}}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// alternatives are limits one of which has to admit a request, in the order in which they are
-// asked: mostly a single one. Either all are in shadow or none is.
+// alternatives are a group of limits, in the order in which they are asked. One has to admit a
+// request; mostly there is a single one. Either all are in shadow or none is.
 type alternatives []*limit
 
 func (a alternatives) shadow() bool { return a[0].shadow }

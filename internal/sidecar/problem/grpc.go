@@ -43,7 +43,7 @@ func IsGRPC(r *http.Request) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// GRPCStatus returns the code of a value of grpc-status, or -1 where it is none.
+// GRPCStatus returns the code of a value of grpc-status, or -1 where it is not one.
 func GRPCStatus(value string) int {
 	if code, err := strconv.Atoi(value); err == nil {
 		return code

@@ -32,7 +32,7 @@ func TestARequestThatTheAppHasNotBegunIsSentAgain(t *testing.T) {
 	w.handler.last().wantEnd(t, Complete)
 }
 
-// TestARequestIsNotSentAgainForEver, nor one of which more was sent than is kept.
+// TestARequestIsNotSentAgainForEver, nor one with more sent than is kept.
 func TestARequestIsNotSentAgainForEver(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()

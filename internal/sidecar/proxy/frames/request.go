@@ -77,7 +77,7 @@ func newRequest(ctx context.Context, f *http2.MetaHeadersFrame, remote string) (
 	return r.WithContext(ctx), asks
 }
 
-// hostOf returns the host that a request is for, and false where it is none or not clear.
+// hostOf returns the host that a request is for, and false where it is not one or not clear.
 func hostOf(authority string, hosts []string) (string, bool) {
 	if len(hosts) > 1 || len(hosts) == 1 && authority != "" && hosts[0] != authority {
 		return "", false
