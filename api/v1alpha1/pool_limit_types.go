@@ -54,8 +54,8 @@ type PoolAlgorithm struct {
 	Baseline *Baseline `json:"baseline,omitempty"`
 
 	// smoothingPercent is how far Gradient2 goes towards a new limit in one step,
-	// of which a pod takes one in about two latencies, and at most one a beat, 1
-	// to 100, by default 20. Less is steadier and slower.
+	// 1 to 100, by default 20. Less is steadier and slower. A pod takes a step in
+	// about two latencies, and at most one a beat.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
