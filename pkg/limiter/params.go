@@ -37,7 +37,7 @@ const MaxBuckets = 1000
 
 // Validate reports what is wrong with the parameters.
 func (p Params) Validate() error {
-	errs := []error{p.validateRates()}
+	errs := append(make([]error, 0, 8), p.validateRates()) // as many as there may be: they take no memory
 	if p.Generation < 0 || p.Generation > MaxGeneration {
 		errs = append(errs, fmt.Errorf("generation is %d, outside 0 to %d", p.Generation, MaxGeneration))
 	}
