@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/weir-dev/weir/internal/heap"
+	"github.com/weir-dev/weir/internal/processors"
 	"github.com/weir-dev/weir/internal/sidecar"
 )
 
@@ -26,6 +27,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	processors.Fit(ctx)
 	if err := sidecar.Execute(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "sidecar:", err)
 		os.Exit(1)
