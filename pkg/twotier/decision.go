@@ -1,6 +1,7 @@
 package twotier
 
 import (
+	"errors"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -78,6 +79,9 @@ type Forecast struct {
 	Shared bool
 }
 
+// ErrNotHeld is the error of a request that only a store can decide, or that has to wait.
+var ErrNotHeld = errors.New("the process does not hold what the request asks for")
+
 // A Request asks for units of one counter.
 type Request struct {
 	// Value names the counter; "" is the limit's single counter.
@@ -87,6 +91,9 @@ type Request struct {
 	// each pair of value and tenant.
 	Tenant string
 	Cost   int64 // units, at least 1
+	// Held has a request decided by what the process holds and remembers, without waiting for
+	// anything, or else fail with ErrNotHeld.
+	Held bool
 }
 
 // Settle replaces the cost of an admitted request by what it really was, at least

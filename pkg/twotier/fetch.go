@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
@@ -84,15 +85,15 @@ func (k *Key) endCall(c *call) {
 //     them does not ask by the old ones;
 //   - a grant that came too late was for a time, which does not end for all at once.
 func (k *Key) take(ctx context.Context, c *call) (r account.Reply, ok bool, err error) {
-	l := k.limiter()
-	if c.cfg.Mode == Leased && c.cfg.breaker.failedLast(k.storeKey(c.cfg)) {
+	l, key := k.limiter(), k.storeKey(c.cfg)
+	if c.cfg.Mode == Leased && c.cfg.breaker.failedLast(key) {
 		// An answer may be lost once more, and with it what is granted: of a long window
 		// many attempts would use up much.
 		c.take.Want = c.take.Min
 	}
 	take := c.take
 	for range c.asks {
-		r, err := l.ask(ctx, k, c.cfg, take)
+		r, err := l.askFor(ctx, k, key, c.cfg, take)
 		if err != nil {
 			return account.Reply{}, false, err
 		}
@@ -142,7 +143,12 @@ func (k *Key) settle(c *call, r account.Reply) {
 
 // ask asks the store and counts the calls. A panic of the store is an error that says
 // where: others than the request that happens to make the call wait for it.
-func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (r callResult, err error) {
+func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Command) (callResult, error) {
+	return l.askFor(ctx, k, k.storeKey(cfg), cfg, c)
+}
+
+// askFor is ask with the key's name in the store, which costs a hash.
+func (l *Limiter) askFor(ctx context.Context, k *Key, key store.Key, cfg *settings, c limiter.Command) (r callResult, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			l.roundTrips.Add(1)
@@ -154,11 +160,11 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 		return callResult{}, cfg.unavailable()
 	}
 	c.Tenant = k.tenant()
-	r, err = cfg.breaker.ask(ctx, k.storeKey(cfg), cfg.paramsOf(k.value()), c, cfg.breaker.timeout(cfg), cfg.Mode != Leased)
+	r, err = cfg.breaker.ask(ctx, key, cfg.paramsOf(k.value()), c, cfg.breaker.timeout(cfg), cfg.Mode != Leased)
 	l.roundTrips.Add(r.calls)
 	l.failures.Add(r.failures)
 	if err == nil && c.Op == limiter.Take {
-		r.Result = l.refuseBehindFloor(k, cfg, r.Reply)
+		r.Result = l.refuseBehindFloor(k, key, cfg, r.Reply)
 		l.noteLearning(r.Reply)
 	}
 	return r, err
@@ -166,8 +172,8 @@ func (l *Limiter) ask(ctx context.Context, k *Key, cfg *settings, c limiter.Comm
 
 // refuseBehindFloor returns the result of a reply, which is a refusal when the store grants units
 // of a time in which shares were admitted without it: they go back.
-func (l *Limiter) refuseBehindFloor(k *Key, cfg *settings, r account.Reply) limiter.Result {
-	wait := cfg.breaker.storeTime(k.storeKey(cfg)).Behind(r.Now)
+func (l *Limiter) refuseBehindFloor(k *Key, key store.Key, cfg *settings, r account.Reply) limiter.Result {
+	wait := cfg.breaker.storeTime(key).Behind(r.Now)
 	if r.Granted == 0 || wait == 0 {
 		return r.Result
 	}

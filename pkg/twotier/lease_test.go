@@ -27,6 +27,34 @@ func TestLeaseCostsOneRoundTripABatch(t *testing.T) {
 	})
 }
 
+// TestHeldRequestsAskNobody: they are decided by what the process holds, or not at all.
+func TestHeldRequestsAskNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		l := open(t, perSecond(20, 10), s)
+		for _, value := range []string{"", "ann"} {
+			if _, err := l.Acquire(t.Context(), Request{Value: value, Cost: 1, Held: true}); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("%q: %v, want ErrNotHeld", value, err)
+			}
+			if n := l.keys.size(); n != 0 {
+				t.Errorf("%q: %d keys are made", value, n)
+			}
+		}
+		if n := s.count(limiter.Take); n != 0 {
+			t.Errorf("%d store calls", n)
+		}
+		acquire(t, l, "ann", 1)
+		for range 9 {
+			if d, err := l.Acquire(t.Context(), Request{Value: "ann", Cost: 1, Held: true}); err != nil || !d.Allowed {
+				t.Errorf("of 10 that are held: %+v, %v", d, err)
+			}
+		}
+		if _, err := l.Acquire(t.Context(), Request{Value: "ann", Cost: 1, Held: true}); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("of nothing: %v, want ErrNotHeld", err)
+		}
+	})
+}
+
 func TestLeaseTakesNoMoreThanAFairPartOfTheLimit(t *testing.T) {
 	tests := map[string]struct {
 		limit, batch, holders int64

@@ -89,8 +89,9 @@ func (s *interned[T]) intern(v T) *T {
 	if latest := s.latest.Load(); latest != nil && *latest == v {
 		return latest
 	}
-	s.latest.Store(&v)
-	return &v
+	kept := v // so that only what is kept takes memory
+	s.latest.Store(&kept)
+	return &kept
 }
 
 // An internedInfo is interned, but its values need not be equal in every respect.

@@ -62,15 +62,17 @@ func New(cfg Config, s Store) (*Limiter, error) {
 // and at the latest when a call times out when it is cancelled before. Any other error
 // is a defect, never an outage of the store, which is a Decision.
 func (l *Limiter) Acquire(ctx context.Context, r Request) (d Decision, err error) {
-	if r.Value == "" && r.Tenant == "" {
-		return l.single.Acquire(ctx, r.Cost)
+	e := l.single.lease.Load()
+	if r.Value != "" || r.Tenant != "" {
+		e = l.keys.find(r.Value, r.Tenant)
 	}
-	e := l.keys.find(r.Value, r.Tenant)
-	if e == nil {
-		return l.keys.insert(r.Value, r.Tenant).Acquire(ctx, r.Cost)
-	}
-	if e.decide(l, r.Cost, &d) {
+	switch {
+	case e != nil && e.decide(l, r.Cost, &d):
 		return d, nil
+	case r.Held:
+		return Decision{}, ErrNotHeld
+	case e == nil:
+		return l.keys.insert(r.Value, r.Tenant).Acquire(ctx, r.Cost)
 	}
 	return e.key.miss(ctx, r.Cost)
 }
