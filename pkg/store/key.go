@@ -131,5 +131,9 @@ func ShareOf(hash string, n int) int {
 	return scale(uint32(first), n)
 }
 
+// SharedHashOf returns the hash of that one of n shared counters which the value with the
+// hash shares.
+func SharedHashOf(hash string, n int) string { return SharedHash(ShareOf(hash, n)) }
+
 // scale returns x, of the numbers below 2³², as one of those below n.
 func scale(x uint32, n int) int { return int(uint64(x) * uint64(min(n, math.MaxUint32)) >> 32) }

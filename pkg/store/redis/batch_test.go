@@ -13,6 +13,39 @@ import (
 	"github.com/weir-dev/weir/pkg/store/storetest"
 )
 
+// TestCommandsOfABatchThatAreTheSameTravelOnce, by the newest instant that the clock is known to have
+// reached. A caller's own floor is its command's alone.
+func TestCommandsOfABatchThatAreTheSameTravelOnce(t *testing.T) {
+	p := limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}}
+	var asks []*ask
+	for i, c := range []struct {
+		want           int64
+		floor, reached limiter.Instant
+	}{{1, 0, 5}, {1, 3, 7}, {2, 0, 6}, {1, 9, 7}, {1, 0, 0}} {
+		command := limiter.Command{Min: 1, Want: c.want, Floor: 1}
+		asks = append(asks, &ask{
+			partition: uint32(i % 2), counter: fmt.Sprint(i), head: encodeHead(p),
+			command: encodeCommand(p, command, store.Recollection{}), floor: c.floor, reached: c.reached,
+		})
+	}
+	keys, args := batchOf(asks, "ends")
+	want := []any{[]byte{1, 2, 1, 2, 1}, []byte{1, 1, 2, 3, 1}}
+	for _, c := range []limiter.Command{{Min: 1, Want: 1, Floor: 7}, {Min: 1, Want: 2, Floor: 7}, {Min: 1, Want: 1, Floor: 9}} {
+		want = append(want, encodeHead(p), encodeCommand(p, c, store.Recollection{}))
+	}
+	if diff := gocmp.Diff(want, args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if want := []string{"0", "1", "2", "3", "4", guardKeys[0], guardKeys[1], "ends"}; !slices.Equal(keys, want) {
+		t.Errorf("the keys are %v, want %v", keys, want)
+	}
+	for i, want := range []limiter.Instant{7, 7, 7, 9, 7} {
+		if asks[i].reached != want {
+			t.Errorf("command %d was sent with floor %d, want %d", i, asks[i].reached, want)
+		}
+	}
+}
+
 // TestABatchFollowsStep decides commands of several counters in one call, some of them of
 // the same one, and of two partitions. Commands that the batch leaves undecided are asked
 // singly.
@@ -92,14 +125,17 @@ func (w *batchWorld) round() string {
 		all = append(all, batched{i, w.plain(c, now)})
 	}
 	rand.New(rand.NewPCG(w.dice(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	keys, args, places := []string{}, []any{""}, ""
-	for _, b := range all {
-		keys = append(keys, w.counterKey(b.counter))
-		args = append(args, encodeHead(b.call.Params), encodeCommand(b.call.Params, b.call.Command, store.Recollection{}))
-		places += string(rune(1 + w.guardOf(b.counter)))
+	asks := make([]*ask, len(all))
+	for i, b := range all {
+		command := encodeCommand(b.call.Params, b.call.Command, store.Recollection{})
+		asks[i] = &ask{partition: uint32(w.guardOf(b.counter)), counter: w.counterKey(b.counter), head: encodeHead(b.call.Params), command: command, floor: b.call.Command.Floor}
 	}
-	keys = append(keys, w.guardKey(0), w.guardKey(1), "ends")
-	args[0] = places
+	keys, args := batchOf(asks, "ends")
+	for i, key := range keys {
+		if g := slices.Index(guardKeys[:2], key); g >= 0 {
+			keys[i] = w.guardKey(g)
+		}
+	}
 	reply, err := w.s.client.EvalSha(w.t.Context(), w.s.batch.sha, keys, append(args, int64(now))...).Text()
 	if err != nil || len(reply) != replyBytes*len(all) {
 		w.t.Fatalf("%d bytes, %v", len(reply), err)

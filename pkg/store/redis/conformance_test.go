@@ -54,6 +54,7 @@ func conform(t *testing.T, open func(t *testing.T, server *redistest.Server) *re
 			// The clock is the server's, so it can only be waited for.
 			Advance:  func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
 			Counters: func() int { return counters(server) },
+			Late:     limiter.Second, // LISTED_TOGETHER of lua/list.lua
 			Refresh:  func() { refresh(t, s) },
 			Break:    server.Kill,
 			StepBack: func(d limiter.Micros) { server.Do("SET", "shift", -int64(d)) },

@@ -60,6 +60,9 @@ type Options struct {
 	// Control is asked about every address that is dialled, also of Sentinels and of the
 	// servers and nodes that they name. Nil allows all.
 	Control store.Control
+	// Conn returns what is used in the place of a connection that is not encrypted, and that
+	// it takes over. Nil leaves connections as they are.
+	Conn func(net.Conn) net.Conn
 }
 
 // Open returns a store. It connects when first used, so an unreachable server is an
@@ -166,14 +169,23 @@ func (o Options) client() goredis.UniversalClient {
 // dialer returns how connections are made, nil when the client's own way will do. The client
 // leaves encryption to a dialer, if it is given one.
 func (o Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
-	if o.Control == nil {
-		return nil
-	}
 	plain := &net.Dialer{Timeout: callTimeout, ControlContext: o.Control}
-	if o.TLS == nil {
+	switch {
+	case o.TLS == nil && o.Conn != nil:
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := plain.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err //nolint:wrapcheck // of the client, which explains it
+			}
+			return o.Conn(conn), nil
+		}
+	case o.Control == nil:
+		return nil
+	case o.TLS == nil:
 		return plain.DialContext
+	default:
+		return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: o.TLS}).DialContext
 }
 
 func (o Options) single() *goredis.Options { return o.universal().Simple() }

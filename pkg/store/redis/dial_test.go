@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -76,6 +78,39 @@ func TestControlIsAskedAboutEveryAddress(t *testing.T) {
 			wantUnavailable(t, err, "it may not be dialled")
 			if plain := store.Plain(err); !strings.HasSuffix(plain.Error(), ": it may not be dialled") {
 				t.Errorf("plainly: %v", plain)
+			}
+		})
+	}
+}
+
+// A counted connection counts what is written.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// TestConnIsUsedInThePlaceOfEachConnection, of nodes and of the primary that a Sentinel names, too.
+func TestConnIsUsedInThePlaceOfEachConnection(t *testing.T) {
+	server := redistest.Start(t)
+	for name, o := range map[string]redis.Options{
+		"a server":         {Addresses: []string{server.Addr}},
+		"behind Sentinels": {Addresses: redistest.StartSentinels(t, 1, "main", server), Sentinel: "main"},
+		"a cluster":        {Addresses: redistest.StartCluster(t, 3).Addrs(), Cluster: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var made, writes atomic.Int64
+			o.Conn = func(c net.Conn) net.Conn {
+				made.Add(1)
+				return counted{c, &writes}
+			}
+			everything(t, open(t, o))
+			if made.Load() == 0 || writes.Load() < 5 {
+				t.Errorf("%d connections were made, and %d times written to", made.Load(), writes.Load())
 			}
 		})
 	}

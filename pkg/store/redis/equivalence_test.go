@@ -185,7 +185,7 @@ func joined(batch, step script) script {
 	return join([]string{
 		"local function decide(KEYS, ARGV)", batch.text, "end",
 		"local function decideAny(KEYS, ARGV)", step.text, "end",
-		"local reply = decide({KEYS[1], KEYS[2], 'ends'}, {'\\1', ARGV[1], ARGV[2], ARGV[#ARGV]})",
+		"local reply = decide({KEYS[1], KEYS[2], 'ends'}, {'\\1', '\\1', ARGV[1], ARGV[2], ARGV[#ARGV]})",
 		"return string.byte(reply) < 255 and reply or decideAny(KEYS, ARGV)",
 	})
 }

@@ -11,9 +11,9 @@ import (
 const (
 	// sweepEvery is after how many counters that Apply made it has as many swept, and more.
 	sweepEvery = 64
-	// maxSwept bounds how many counters are looked at in one round trip, and so for how
-	// long a server serves nobody else. It is several times sweepEvery, since some of
-	// them have gone on.
+	// maxSwept bounds how many counters are looked at in one round trip, but for the rest of
+	// a list, and so for how long a server serves nobody else. It is several times sweepEvery,
+	// since some of them have gone on.
 	maxSwept = 4 * sweepEvery
 )
 

@@ -22,9 +22,9 @@ var (
 		"guard", "wire", "remembered", "ask",
 		"memory", "layout", "calendar", "read", "sliding", "bucket", "adopt", "fairness", "take", "giveback", "keep", "step",
 	}
-	batchFiles = []string{"guard", "wire", "remembered", "quick", "batch"}
+	batchFiles = []string{"guard", "wire", "remembered", "quick", "list", "batch"}
 	sweepFiles = []string{
-		"guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "sweep",
+		"guard", "wire", "memory", "layout", "calendar", "sliding", "bucket", "keep", "list", "sweep",
 	}
 	warmFiles = []string{"guard", "memory", "warm"}
 	lookFiles = []string{"guard", "memory", "look"}

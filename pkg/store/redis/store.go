@@ -141,9 +141,8 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if _, cluster := s.client.(*goredis.ClusterClient); cluster {
 		p.Retention.Durable = p.Retention.Resume // a partition that moved looks like a restart
 	}
-	floor, known, asked := s.floors.of(partition), &s.known[partition], c
-	asked.Floor = max(c.Floor, floor.At(s.clock()))
-	reply, together, err := s.decide(ctx, keys, partition, p, asked, known.get(p.Retention, floor))
+	floor, known := s.floors.of(partition), &s.known[partition]
+	reply, sent, together, err := s.decide(ctx, keys, partition, p, c, floor.At(s.clock()), known.get(p.Retention, floor))
 	if err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
@@ -152,7 +151,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 		return limiter.Result{}, fmt.Errorf("%s: %w", s.name, err)
 	}
 	floor.Answered(c, res, s.clock())
-	if reached := res.Now.Add(res.RetryAfter); res.Reason == limiter.ClockBehind && reached == asked.Floor && reached > c.Floor {
+	if reached := res.Now.Add(res.RetryAfter); res.Reason == limiter.ClockBehind && reached == sent && reached > c.Floor {
 		floor.doubt(reached) // which the memory does not know to have been reached
 	}
 	known.note(p.Retention, begun, res.Now, floor)
@@ -168,19 +167,21 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 }
 
 // decide has a script decide a command: the one of batches, and the other one for what is
-// rare, which that leaves as it is. It reports whether that of batches did.
+// rare, which that leaves as it is. It returns the floor that was sent, by what the server's clock has
+// reached, and reports whether the script of batches decided.
 func (s *Store) decide(
-	ctx context.Context, keys []string, partition uint32, p limiter.Params, c limiter.Command, known store.Recollection,
-) (reply any, together bool, err error) {
+	ctx context.Context, keys []string, partition uint32, p limiter.Params, c limiter.Command, reached limiter.Instant, known store.Recollection,
+) (reply any, sent limiter.Instant, together bool, err error) {
 	if isQuick(p, c) {
-		a := &ask{partition: partition, counter: keys[0], head: encodeHead(p), command: encodeCommand(p, c, known)}
+		a := &ask{partition: partition, counter: keys[0], head: encodeHead(p), command: encodeCommand(p, c, known), floor: c.Floor, reached: reached}
 		if err := s.lanes.of(partition).decide(ctx, a); err != nil {
-			return nil, false, err // the ask may still be under way
+			return nil, 0, false, err // the ask may still be under way
 		}
 		if a.reply != "" {
-			return a.reply, true, nil
+			return a.reply, a.reached, true, nil
 		}
 	}
+	c.Floor = max(c.Floor, reached)
 	reply, err = s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c, known))
-	return reply, false, err
+	return reply, c.Floor, false, err
 }

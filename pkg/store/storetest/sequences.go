@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -95,26 +97,33 @@ func testReset(t *testing.T, h harness) {
 }
 
 // testFirst lets three holders lease in one window, so that the first of them
-// leaves the others their part of the next.
+// leaves the others their part of the next. It is tried again where the machine is too busy
+// for three leases in a window.
 func testFirst(t *testing.T, h harness) {
-	const holders, limit = 3, 30
+	const holders, limit, tries = 3, 30, 50
 	window := limiter.Second / 5
 	p := fixed(1, limit, window)
-	begin := func() { // just after the next boundary
-		now := h.now(t)
-		h.Advance(p.Rates[0].WindowAt(now).End().Sub(now))
-	}
-	begin()
 	lease := limiter.Command{Min: 1, Want: limit, First: true}
-	for range holders {
-		h.apply(t, key("fleet"), p, lease)
-	}
-	begin()
-	for i, want := range []int64{10, 10, 10} {
-		if res := h.apply(t, key("fleet"), p, lease); res.Granted != want {
-			t.Errorf("holder %d of %d is granted %d of %d, want %d", i+1, holders, res.Granted, limit, want)
+	for try := range tries {
+		granted := make([]int64, 0, 2*holders)
+		late := false // a lease came behind the window of the others
+		for range 2 {
+			end := p.Rates[0].WindowAt(h.now(t)).End()
+			h.Advance(end.Sub(h.now(t)))
+			for range holders {
+				granted = append(granted, h.apply(t, key("fleet"+strconv.Itoa(try)), p, lease).Granted)
+			}
+			late = late || h.now(t) >= end.Add(window)
 		}
+		if late {
+			continue
+		}
+		if want := []int64{10, 10, 10}; !slices.Equal(granted[holders:], want) {
+			t.Errorf("holders are granted %d of %d, want %d", granted[holders:], limit, want)
+		}
+		return
 	}
+	t.Fatal("the machine is too slow for leases within a fifth of a second")
 }
 
 func testTenants(t *testing.T, h harness) {

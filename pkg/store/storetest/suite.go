@@ -31,6 +31,8 @@ type Subject struct {
 	Refresh func()
 	// Counters returns how many counters the store keeps.
 	Counters func() int
+	// Late is how long after their end counters may still be there; 0 for none.
+	Late limiter.Micros
 }
 
 // Run runs the suite. Each test starts a subject of its own.

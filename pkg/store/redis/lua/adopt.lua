@@ -62,45 +62,6 @@ else
     for i, r in ipairs(rates) do s.meters[i] = meter(r, now, 0) end
   end
 
-  -- succeed.go
-  local RECALLED = 16
-
-  local function spent_of(m, span)
-    if machine(was) == SLIDING then
-      forget(m)
-      if span <= m.window then return m.used end
-      return larger(m.used, smaller(floor(MAX_EXACT / m.limit), ceil_div(span, m.window)) * m.limit)
-    end
-    local cost, drain = pace(m)
-    local level = drain_to(m.used, m.index, drain, 0)
-    if span > floor((MAX_EXACT - level) / drain) then return floor(MAX_EXACT / cost) end
-    return ceil_div(level + span * drain, cost)
-  end
-
-  local function succeed()
-    local meters = s.meters
-    local function spent(span)
-      local most = 0
-      for _, m in ipairs(meters) do most = larger(most, spent_of(m, span)) end
-      return most
-    end
-    s.began = now
-    begin()
-    for _, m in ipairs(s.meters) do
-      if kind == WINDOWS then
-        m.used = spent(now - start(m, m.index))
-      elseif kind == SLIDING then
-        local part = ceil_div(m.window, RECALLED)
-        for i = RECALLED, 1, -1 do
-          note(m, spent_by(m, now - (i - 1) * part), spent(i * part) - spent((i - 1) * part))
-        end
-        note(m, spent_by(m, now), spent(0))
-      else
-        fill(m, spent(0))
-      end
-    end
-  end
-
   local function follows()
     if was ~= LEAKY_BUCKET and algorithm ~= LEAKY_BUCKET then return same end
     if was ~= algorithm or #s.meters ~= #rates then return false end

@@ -5,21 +5,60 @@
 local QUICK_HEAD, QUICK_STATE, QUICK_REPLY = '>BBlBllllB', '>lllllll', '>BBBBBlllllllllll'
 local QUICK_BYTES, REPLY_BYTES, LOG_AT = 44, 93, 105
 
+-- The head and the command that were read last, and what they say. Most commands of a batch are
+-- the same, and to read one costs as much as to decide it.
+local head, command, fits = nil, nil, false
+local first, retention, min, want, buckets, max_delay, lifetime, p_since, recalled, doubtful
+local algorithm, limit, window, burst, offset, number, windowed
+
+-- read_command reads a head and a command, and reports whether quick may decide them.
+local function read_command(a_head, a_command)
+  if a_head == head and a_command == command then return fits end
+  head, command, fits = a_head, a_command, false
+  if #head ~= QUICK_BYTES then return false end
+  local op, default, reached, monthly, _
+  op, first, _, retention, min, want, _, buckets, max_delay, lifetime, p_since, default, reached, recalled, doubtful = unpack(COMMAND, command)
+  _, algorithm, _, _, limit, window, burst, offset, monthly = unpack(QUICK_HEAD, head)
+  number = (now + offset - (now + offset) % window) / window
+  windowed = algorithm == FIXED_WINDOW
+  fits = op == TAKE and default == 0 and now >= reached and monthly == 0
+  return fits
+end
+
+-- The guard that was read last, and what it says.
+local guard, remembers, line, since, latest = nil, false, nil, 0, 0
+local own_line -- of a guard of this instance
+
+-- read_guard reads a guard, nil for one that is not there, and reports whether it is this instance's.
+local function read_guard(a_guard)
+  if a_guard == guard then return remembers end
+  guard, remembers = a_guard, false
+  if not guard or string.byte(guard) ~= GUARD_VERSION then return false end
+  local _
+  _, line, since, latest = unpack(GUARD, guard)
+  remembers = now >= latest and (line == own_line or find(info, line, 1, true) ~= nil)
+  if remembers then own_line = line end
+  return remembers
+end
+
+-- The end that a counter was given last, in milliseconds, and until when the server keeps it, as a
+-- text: to make one of a number is a good part of what a write costs.
+local kept_end, kept_until
+
+local function keep_text(ends)
+  if ends ~= kept_end then kept_end, kept_until = ends, string.format('%.0f', ends + BACKSTOP) end
+  return kept_until
+end
+
 -- quick decides a command by the texts of the counter and of the guard, nil for one that
 -- is not there, and writes the counter. It returns the reply, the text of the counter, that
 -- of the guard if it is another, and when a counter that it made ends; or nothing when it
 -- did nothing.
-local function quick(key, head, command, old, guard)
-  if #head ~= QUICK_BYTES or not guard or string.byte(guard) ~= GUARD_VERSION or old and sub(old, 1, QUICK_BYTES) ~= head then return end
-  local op, first, _, retention, min, want, _, buckets, max_delay, lifetime, p_since, default, reached, recalled, doubtful = unpack(COMMAND, command)
-  local _, line, since, latest = unpack(GUARD, guard)
-  if op ~= TAKE or default ~= 0 or now < latest or now < reached or not find(info, line, 1, true) then return end
-  local _, algorithm, _, _, limit, window, burst, offset, monthly = unpack(QUICK_HEAD, head)
+local function quick(key, a_head, a_command, old, a_guard)
+  if not read_command(a_head, a_command) or not read_guard(a_guard) or old and sub(old, 1, QUICK_BYTES) ~= head then return end
   local expires, began, pulse, asked, before, index, used = 0, 0, 0, 0, 0, 0, 0
   if old then expires, began, pulse, asked, before, index, used = unpack(QUICK_STATE, old, QUICK_BYTES + 1) end
-  local number = (now + offset - (now + offset) % window) / window
-  local windowed = algorithm == FIXED_WINDOW
-  if now < began or monthly ~= 0 or windowed and number < index then return end
+  if now < began or windowed and number < index then return end
 
   local starts, known, begun = number * window - offset, since, since
   if retention ~= 0 or since ~= recalled or doubtful > 0 or #guard > GUARD_BYTES + TAIL_BYTES or #command > COMMAND_BYTES and not (windowed and starts >= since) then
@@ -158,8 +197,8 @@ local function quick(key, head, command, old, guard)
     if keep_until < expires then keep_until = expires end
     ends = (keep_until + -keep_until % 1000) / 1000
     if old then
-      call('SET', key, text, 'PXAT', ends + BACKSTOP)
-    elseif not call('SET', key, text, 'PXAT', ends + BACKSTOP, 'NX') then
+      call('SET', key, text, 'PXAT', keep_text(ends))
+    elseif not call('SET', key, text, 'PXAT', keep_text(ends), 'NX') then
       return -- it has a value of another type
     end
     if now >= latest + LATEST_STEP or windowed and starts > latest then

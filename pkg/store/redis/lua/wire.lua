@@ -46,7 +46,8 @@ local MAX_LOG = 1024
 -- guard: a clock that was ahead meanwhile must not drop one unseen. BACKSTOP is how
 -- much longer the server keeps one that nobody sweeps, in milliseconds. The ends are a
 -- sorted set: of each counter its key, by the millisecond at which it ends or an earlier
--- one.
+-- one. Keys of counters that end within the same second may be one member, a list, by the end of
+-- that second. So a sweep finds counters that have gone on since they were listed.
 local BACKSTOP = 32 * 24 * 3600 * 1000
 
 local spread = unpack -- of a list
