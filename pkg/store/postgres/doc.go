@@ -13,6 +13,12 @@
 // which is so for the first take of a window and the last, the functions are a second
 // round trip.
 //
+// Takes of volatile counters that come while others are under way share a statement, those
+// of one limit each. Its function, in sql/together.sql, decides them one after the other in one transaction, as
+// the functions for one do. It holds their rows until all are decided, so it gives up soon
+// where another transaction holds one of them. It has done nothing then, and each take is decided for
+// itself, as it is when the server answers with any other error.
+//
 // # What is made in the database
 //
 // The first call to a database makes the schema weir: tables, which all builds

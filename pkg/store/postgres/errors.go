@@ -22,6 +22,7 @@ const (
 	insufficientPrivilege = "42501"
 	featureNotSupported   = "0A000"
 	readOnlyTransaction   = "25006"
+	queryCanceled         = "57014" // its time-out was over, too
 )
 
 // unable are the SQLSTATE codes, or their classes, with which a server says that it

@@ -50,7 +50,8 @@ type program struct {
 	Program
 
 	volatile, durable calls
-	refresh, reset    string // SQL
+	together          string // SQL, as the following
+	refresh, reset    string
 }
 
 // calls are the SQL of the calls on counters of one retention.
@@ -75,6 +76,7 @@ func newProgram(clock string) program {
 		text.WriteString(volatile.Replace(read(name)))
 		text.WriteString(durable.Replace(read(name)))
 	}
+	text.WriteString(volatile.Replace(read("together")))
 	p := NewProgram(strings.ReplaceAll(text.String(), "$columns", columns),
 		Tables{Names: []string{"weir.counters", "weir.memory"}, SQL: read("schema")},
 		Tables{Names: []string{"weir.counters_durable", "weir.memory_durable", "weir.volatile", "weir.resets"}, SQL: read("durable")})
@@ -82,6 +84,7 @@ func newProgram(clock string) program {
 		Program:  p,
 		volatile: p.calls(volatile),
 		durable:  p.calls(durable),
+		together: p.SQL("SELECT weir.together$build($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"),
 		refresh:  p.SQL("SELECT weir.refresh$build($1)"),
 		reset:    p.SQL("SELECT weir.set_back$build($1, $2, $3, $4)"),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/lane"
 )
 
 // sweepAtOnce is how many ended counters a refresh drops at most.
@@ -19,6 +20,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	name    string
 	program program
+	lane    *lane.Lane[*ask]
 	timeout time.Duration   // of a call
 	control store.Control   // of addresses; nil allows all
 	opened  time.Time       // carries the monotonic reading
@@ -31,6 +33,7 @@ func newStore(config *pgxpool.Config, p program, timeout time.Duration) (*Store,
 	c := config.ConnConfig
 	s := &Store{name: fmt.Sprintf("postgres at %s:%d/%s", c.Host, c.Port, c.Database), program: p, timeout: timeout, opened: time.Now()}
 	s.closed, s.close = context.WithCancel(context.Background())
+	s.lane = lane.New(lane.Patience, s.fly)
 	c.DialFunc = s.dial
 	var err error
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
@@ -41,12 +44,15 @@ func newStore(config *pgxpool.Config, p program, timeout time.Duration) (*Store,
 
 // Close ends the calls under way and the connections.
 func (s *Store) Close() error {
+	s.lane.Close()
 	s.close()
 	s.pool.Close()
+	s.lane.Wait()
 	return nil
 }
 
-// Apply runs c for one counter in one round trip, or two at the edge of a window. Refusals are results. The error is
+// Apply runs c for one counter in one round trip, or two at the edge of a window; takes that come while
+// others are under way share theirs. Refusals are results. The error is
 // a *store.UnavailableError when the server could not be reached, was not able to
 // decide, or ctx was done; any other error names what is wrong with p or c, or is a
 // defect.
@@ -64,7 +70,11 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	}
 	floored := c
 	floored.Floor = max(c.Floor, s.floor.At(s.elapsed()))
-	res, err := s.decide(ctx, key.String(), p, floored)
+	decide := s.decide
+	if mayJoin(p, c) {
+		decide = s.join
+	}
+	res, err := decide(ctx, key.String(), p, floored)
 	if err == nil {
 		s.floor.Answered(c, res, s.elapsed())
 	}

@@ -40,10 +40,20 @@ func flag(b bool) int64 {
 	return 0
 }
 
+// A reply of weir.step has so many integers, and so many more for each window.
+const head, perWindow = 11, 7
+
+// replySize returns how long the reply is that a list begins with, by what it says, or more than there is.
+func replySize(list []int64) int {
+	if len(list) < head || list[head-1] < 0 || list[head-1] > limiter.MaxRates {
+		return len(list) + 1
+	}
+	return head + perWindow*int(list[head-1])
+}
+
 // decode reads the reply of weir.step, in the order of sql/reply.sql.
 func decode(reply []int64) (limiter.Result, error) {
-	const head, perWindow = 11, 7
-	if len(reply) < head || reply[10] < 0 || reply[10] > limiter.MaxRates || len(reply) != head+perWindow*int(reply[10]) {
+	if len(reply) != replySize(reply) {
 		return limiter.Result{}, fmt.Errorf("weir.step answered %d integers, which is not a result", len(reply))
 	}
 	res := limiter.Result{

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION weir.step$kind$build(
     counter text, op bigint, min bigint, want bigint, tenant text, windows bigint[], granted_at bigint, first boolean,
     generation bigint, algorithm bigint, rates bigint[], either boolean, buckets bigint, max_delay bigint,
     lifetime bigint, tenants text[], weights bigint[], weight bigint, since bigint, floor bigint, born bigint[],
-    resume boolean, reserve boolean)
+    resume boolean, reserve boolean, sweeps boolean DEFAULT true)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
@@ -48,7 +48,7 @@ $meet
             terms = s.terms, starts = s.starts, ends = s.ends, server = s.server, writer = s.writer
         WHERE c.key = counter;
     END IF;
-    IF is_new THEN
+    IF is_new AND sweeps THEN
         PERFORM weir.sweep$kind$build(now, swept);
     END IF;
     RETURN d.reply;

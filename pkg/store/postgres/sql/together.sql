@@ -1,0 +1,41 @@
+-- together decides takes of several counters by one limit, which has no tenants, one after the
+-- other in one transaction, and returns their replies in a row. Counters that ended are then
+-- dropped once for all of them. The counters come in the order of their names, so two calls
+-- do not wait for each other's. They may, rarely, for the memory: then one of them gives up
+-- soon, having done nothing, and its caller has the takes decided one by one.
+CREATE OR REPLACE FUNCTION weir.together$build(
+    counters text[], mins bigint[], wants bigint[], firsts boolean[], floors bigint[],
+    generation bigint, algorithm bigint, rates bigint[], either boolean, buckets bigint, max_delay bigint,
+    lifetime bigint, since bigint, born bigint[], resume boolean)
+RETURNS bigint[] LANGUAGE plpgsql VOLATILE SET lock_timeout = '25ms' AS $$
+DECLARE
+    is_window CONSTANT boolean := algorithm = 0 AND cardinality(rates) = 5;
+    is_bucket CONSTANT boolean := algorithm >= 3 AND cardinality(rates) = 5;
+    swept CONSTANT bigint := 8; -- as in step
+    opened bigint := 0; -- counters that step decided
+    replies bigint[] := '{}';
+    reply bigint[];
+BEGIN
+    FOR i IN 1 .. cardinality(counters) LOOP
+        reply := NULL;
+        IF is_window THEN
+            reply := weir.steady_window$build(
+                counters[i], mins[i], wants[i], firsts[i], generation, rates, since, floors[i], born, resume);
+        ELSIF is_bucket THEN
+            reply := weir.steady_bucket$build(counters[i], mins[i], wants[i], generation, algorithm, rates,
+                max_delay, lifetime, since, floors[i], born, resume);
+        END IF;
+        IF reply IS NULL THEN
+            reply := weir.step$build(counters[i], 0, mins[i], wants[i], '', '{}', 0, firsts[i],
+                generation, algorithm, rates, either, buckets, max_delay, lifetime,
+                '{}', '{}', 0, since, floors[i], born, resume, false, false);
+            opened := opened + 1;
+        END IF;
+        replies := replies || reply;
+    END LOOP;
+    IF opened > 0 THEN -- some may be new
+        PERFORM weir.sweep$build(weir.clock$build(), swept * opened);
+    END IF;
+    RETURN replies;
+END
+$$;
