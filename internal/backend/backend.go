@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/weir-dev/weir/pkg/concurrency"
@@ -50,11 +51,9 @@ type Opener struct {
 	// Plain is asked in its place where a token is sent without encryption, by http. Nil is
 	// Control.
 	Plain store.Control
-}
-
-// Open is Open of an Opener that connects to every address.
-func Open(of policy.Store, secret map[string][]byte) (Backend, error) {
-	return Opener{}.Open(of, secret)
+	// Conn makes of each connection to a Redis without encryption the one that is used; see
+	// redis.Options. Nil leaves connections as they are.
+	Conn func(net.Conn) net.Conn
 }
 
 // Open opens a store of type Redis or Postgres with the values of the Secret it names,
@@ -99,7 +98,7 @@ func (o Opener) Redis(of policy.Store, secret map[string][]byte) (*redis.Store, 
 	values := credentials{of: of, values: secret}
 	switch {
 	case !of.REST:
-		return values.redis(o.Control)
+		return values.redis(o)
 	case of.TLS || o.Plain == nil:
 		return values.rest(o.Control)
 	default:
@@ -112,14 +111,14 @@ func (o Opener) Postgres(of policy.Store, secret map[string][]byte) (*postgres.S
 	return credentials{of: of, values: secret}.postgres(o.Control)
 }
 
-func (s credentials) redis(control store.Control) (*redis.Store, error) {
+func (s credentials) redis(by Opener) (*redis.Store, error) {
 	encryption, err := s.encryption()
 	if err != nil {
 		return nil, err
 	}
 	o := redis.Options{
 		Addresses: strings.Split(s.of.Address, ","), Cluster: s.of.Cluster, Sentinel: s.of.Sentinel, TLS: encryption,
-		Control: control,
+		Control: by.Control, Conn: by.Conn,
 	}
 	if o.User, o.Password, err = s.login(policy.SecretUsername, policy.SecretPassword); err != nil {
 		return nil, err

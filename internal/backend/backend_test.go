@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"math/big"
 	"net"
@@ -82,6 +83,15 @@ func TestRedis(t *testing.T) {
 	}
 	if err := use(t, redis, secret("username", "app", "password", "guess")); err == nil || strings.Contains(err.Error(), "guess") {
 		t.Errorf("with a wrong password: %v", err)
+	}
+
+	var made atomic.Int64
+	b, err := Opener{Conn: func(c net.Conn) net.Conn { made.Add(1); return c }}.Open(redis, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Refresh(t.Context()), b.Close()); err != nil || made.Load() == 0 {
+		t.Errorf("%d connections were made by Conn, %v", made.Load(), err)
 	}
 
 	sentinels := redistest.StartSentinels(t, 1, "main", server)
@@ -213,7 +223,7 @@ func TestWhatIsWrongIsNamedAndNotShown(t *testing.T) {
 		"a certificate that is none":        {redis, secret("tls.crt", hidden, "tls.key", hidden), "tls.crt of secret shop/db and its tls.key are not a pair"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := Open(tc.of, tc.secret)
+			b, err := Opener{}.Open(tc.of, tc.secret)
 			if b != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v and error %v, want one that says %q", b, err, tc.want)
 			}

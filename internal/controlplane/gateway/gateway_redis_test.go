@@ -127,7 +127,7 @@ func BenchmarkLeases(b *testing.B) {
 				}
 			} else {
 				for i := range ways {
-					opened, err := backend.Open(w.policy.Store, nil)
+					opened, err := backend.Opener{}.Open(w.policy.Store, nil)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -220,7 +220,7 @@ func (w *world) lead() (address string) {
 	c := coordinator.New(coordinator.Config{
 		Address: address, TLS: &tls.Config{Certificates: []tls.Certificate{w.certificate}}, Authenticator: tokens{}, Resolver: w, Terms: &w.terms,
 		Gateways: func() coordinator.Gateways {
-			return gateway.New(gateway.Config{Open: backend.Open, Secret: w.Secret, Log: logr.Discard()})
+			return gateway.New(gateway.Config{Open: backend.Opener{}.Open, Secret: w.Secret, Log: logr.Discard()})
 		},
 	})
 	ctx, stop := context.WithCancel(log.IntoContext(context.Background(), logr.Discard()))

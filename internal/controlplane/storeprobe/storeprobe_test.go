@@ -98,7 +98,7 @@ func TestAnswersAreRememberedForAMoment(t *testing.T) {
 
 func TestARealServer(t *testing.T) {
 	of := policy.Store{Type: policy.RedisStore, Address: redistest.Start(t).Addr}
-	p := New(backend.Open)
+	p := New(backend.Opener{}.Open)
 	got, err := p.Probe(t.Context(), of, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +158,10 @@ func TestReset(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	of := policy.Store{Type: policy.RedisStore, Address: filepath.Join(t.TempDir(), "nobody.sock")}
-	if _, err := New(backend.Open).Probe(t.Context(), of, nil); err == nil {
+	if _, err := New(backend.Opener{}.Open).Probe(t.Context(), of, nil); err == nil {
 		t.Error("a server that is not there gave a guarantee")
 	}
-	if now, err := New(backend.Open).Clock(t.Context(), of, nil); err == nil {
+	if now, err := New(backend.Opener{}.Open).Clock(t.Context(), of, nil); err == nil {
 		t.Errorf("a server that is not there gave the time %d", now)
 	}
 }

@@ -72,7 +72,7 @@ func TestNothingThatAServerSendsIsShown(t *testing.T) {
 // requireHidden asks the store in every way that an error can get out of.
 func requireHidden(t *testing.T, of policy.Store, secret map[string][]byte, say string) {
 	t.Helper()
-	p := New(backend.Open)
+	p := New(backend.Opener{}.Open)
 	asks := map[string]func() error{
 		"Probe": func() error { _, err := p.Probe(t.Context(), of, secret); return err },
 		"Facts": func() error { _, err := p.Facts(t.Context(), of, secret); return err },

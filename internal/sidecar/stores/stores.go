@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/socket"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -57,7 +58,7 @@ func (p *Pool) connect(c *connection) {
 	if c.of.Secret != "" && !arrived {
 		return
 	}
-	opened, err := backend.Open(c.of, secret.Data)
+	opened, err := backend.Opener{Conn: socket.NewConn}.Open(c.of, secret.Data)
 	if err != nil {
 		c.Fail(err)
 		p.log.Error("a store cannot be opened", "store", c.Name, "error", err)
