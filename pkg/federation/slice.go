@@ -39,6 +39,22 @@ func (r *Region) held(now int64) int64 {
 	}
 }
 
+// Slice returns the number of the coordinator's window that is open and begun with the slice,
+// how many units of it are in hand, and the instant of Config.Clock from which on none may be
+// handed on. The number is 0 when there is no such window. For a budget with a key, of which
+// the region itself hands on nothing, that is the slice of each value; nothing else may then
+// share the escrow.
+func (r *Region) Slice() (index, units, until int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.main
+	until = r.deadline(v)
+	if r.config.Outage != Nominal || v.seen.epoch.Index == 0 || until <= r.clock.Now() {
+		return 0, 0, 0
+	}
+	return v.seen.epoch.Index, v.seen.remaining, until
+}
+
 // slices reports whether windows can be begun without asking.
 func (r *Region) slices() bool {
 	return r.config.Outage == Nominal && r.link.slice > 0 && r.link.estimate.known && r.vault() == r.main

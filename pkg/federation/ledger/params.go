@@ -9,6 +9,7 @@ const (
 	MaxClaim   = int64(1) << 21 // of its tenants, which are a thousand at most
 	MaxHolders = 64             // of one member in one window
 	MaxName    = 253            // bytes of the name of a member or holder
+	MaxKeys    = int64(100_000)
 
 	maxIndex = int64(limiter.MaxInstant) / int64(limiter.MinWindow)
 	maxCount = int64(1) << 46 // that one member reports of a window
@@ -28,6 +29,10 @@ type Params struct {
 	// Block is how many units a reservation sets aside at once, 0 when the state itself
 	// is durable and needs none.
 	Block int64
+
+	// Keys is how many values of a key package keys counts by themselves, up to MaxKeys: each
+	// has the whole limit. 0 is a budget without a key. The ledger does not read it.
+	Keys int64
 }
 
 // A Member is one region.

@@ -19,6 +19,8 @@ func (p Params) Validate() error {
 		return invalid("strategy", "is %d: choose FairShare (%d), FirstCome (%d) or Static (%d)", p.Strategy, FairShare, FirstCome, Static)
 	case p.Block < 0 || p.Block > limiter.MaxLimit:
 		return outside("block", p.Block, 0, limiter.MaxLimit)
+	case p.Keys < 0 || p.Keys > MaxKeys:
+		return outside("keys", p.Keys, 0, MaxKeys)
 	case len(p.Members) < 1 || len(p.Members) > MaxMembers:
 		return invalid("members", "has %d entries: name 1 to %d", len(p.Members), MaxMembers)
 	}
