@@ -14,6 +14,10 @@ import (
 // window, than this memory began.
 var errOvertaken = errors.New("another controller took over the budget")
 
+// errByKey is the cause of a refusal of units without a key in a window whose other units are
+// granted by key: the budget had a key until it was created again.
+var errByKey = errors.New("units of this window are granted by key")
+
 // A budget is one budget in this process. At most one call of the journal is under
 // way for it at a time; commands that need none do not wait.
 type budget struct {
@@ -29,6 +33,7 @@ type budget struct {
 	busy   chan struct{} // closed when the call under way ends; nil for none
 	failed error         // why the last call failed
 	retry  time.Time     // before which no other is made
+	called time.Time     // when the last call ended
 }
 
 // apply applies c once all that it needs is written down.
@@ -57,6 +62,9 @@ func (b *budget) attempt(p ledger.Params, c ledger.Command) (ledger.Grant, <-cha
 		return b.await(func() { b.load(p) })
 	}
 	m, now := b.memory, b.clock()
+	if c.Op == ledger.Lease && m.byKey(int64(now)/int64(p.Window)) {
+		return ledger.Grant{}, nil, errByKey
+	}
 	next, g := m.state.Step(p, now, m.knows(c))
 	if c.Epoch.Index == g.Epoch.Index && c.Epoch.Term > m.saved.Term {
 		return ledger.Grant{}, nil, errOvertaken
@@ -111,10 +119,15 @@ func (b *budget) seal(ctx context.Context) {
 		}
 	}
 	m := b.memory // nobody changes it any more
-	if m == nil || m.state.Index != m.saved.Index || m.used() >= m.saved.Reserved {
+	if m == nil || m.state.Index != m.saved.Index {
 		return
 	}
 	r := m.record(m.state)
+	var keyed bool
+	r.Keys, keyed = m.lastKeys()
+	if m.used() >= m.saved.Reserved && !keyed {
+		return
+	}
 	r.Reserved = m.used()
 	b.counts.writes.Add(1)
 	_, _ = b.journal.Save(ctx, b.id, r, m.version) // what is not given up is forfeited

@@ -18,6 +18,8 @@ const name = "the hub's coordinator"
 // ErrSealed is the cause of every refusal after Seal.
 var ErrSealed = errors.New("the controller is handing over to the next leader")
 
+var errNoBlock = &ledger.InvalidError{Field: "block", Why: "is 0: this coordinator grants from blocks, choose at least 1"}
+
 // Options configure a Coordinator.
 type Options struct {
 	Journal Journal
@@ -89,7 +91,7 @@ func validate(p ledger.Params, cmd ledger.Command) error {
 		return err
 	}
 	if p.Block == 0 {
-		return &ledger.InvalidError{Field: "block", Why: "is 0: this coordinator grants from blocks, choose at least 1"}
+		return errNoBlock
 	}
 	if cmd.Op == ledger.Reserve {
 		return &ledger.InvalidError{Field: "op", Why: "is Reserve: the coordinator sets aside itself, send Lease, Release or Report"}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -71,7 +72,9 @@ type Record struct {
 	Reserved int64 `json:"reserved"`
 	// Slices are what members were allowed to use without asking, of any window, until they
 	// give it up.
-	Slices []Slice         `json:"slices,omitempty"`
+	Slices []Slice `json:"slices,omitempty"`
+	// Keys are what was set aside of each value, for a budget with a key; nil for one without.
+	Keys   *keys.Aside     `json:"keys,omitempty"`
 	Latest limiter.Instant `json:"latest"` // newest instant served
 
 	// Since is when the budget was first kept here, without a break: windows that are
@@ -120,6 +123,10 @@ func (r Record) Validate() error {
 		return fmt.Errorf("term %d", r.Term)
 	case r.Writer == "":
 		return errors.New("no writer")
+	case r.Keys != nil:
+		if err := r.Keys.Validate(); err != nil {
+			return err
+		}
 	}
 	for i, s := range r.Slices {
 		if s.Units < 1 || s.Units > limiter.MaxLimit || i > 0 && r.Slices[i-1].Member >= s.Member {

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"slices"
 
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -12,12 +13,13 @@ type memory struct {
 	state   ledger.State
 	saved   Record // the latest that is known to be written; its term and writer are this memory's
 	version string
+	book    *keys.Book // of a budget with a key
 }
 
 // newMemory begins a memory with the record it has just written. The state is still of
 // the memory before, so that the first command takes it over as the ledger has it.
 func newMemory(r Record, version string) *memory {
-	m := &memory{state: r.state(), saved: r, version: version}
+	m := &memory{state: r.state(), saved: r, version: version, book: newBook(r)}
 	m.state.Term--
 	return m
 }
@@ -85,6 +87,9 @@ func (m *memory) promises(s ledger.State) bool {
 // window is over.
 func (m *memory) wrote(p ledger.Params, r Record, version string) {
 	m.saved, m.version = r, version
+	if r.Keys != nil {
+		m.book.Saved = *r.Keys
+	}
 	if m.state.Latest < r.Ends() {
 		m.state = m.reserved(p, max(m.state.Latest, r.Latest), r.Index, r.Reserved)
 	}

@@ -103,6 +103,7 @@ func (b *budget) ended(err error) {
 	if err != nil {
 		b.failed, b.retry = err, time.Now().Add(pause)
 	}
+	b.called = time.Now()
 	close(b.busy)
 	b.busy = nil
 }

@@ -2,9 +2,11 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -33,11 +35,12 @@ type Coordinator struct {
 	mu      sync.Mutex // guards all below
 	memory  ledger.Memory
 	budgets map[string]ledger.State
+	books   map[string]*keys.Book // of budgets with a key
 }
 
 // New returns a coordinator whose memory begins now.
 func New(o Options) *Coordinator {
-	c := &Coordinator{clock: o.Clock, memory: ledger.Memory{Term: o.Term}, budgets: map[string]ledger.State{}}
+	c := &Coordinator{clock: o.Clock, memory: ledger.Memory{Term: o.Term}, budgets: map[string]ledger.State{}, books: map[string]*keys.Book{}}
 	if !o.First {
 		c.memory.Since = o.Clock() + 1 // at this very instant another may have granted
 	}
@@ -82,6 +85,39 @@ func validate(p *ledger.Params, c *ledger.Command) error {
 	return c.Validate()
 }
 
+// ApplyKeys grants units of keys of the budget of that id: each value has the limit of p in
+// every window. The error is that of Apply.
+func (c *Coordinator) ApplyKeys(ctx context.Context, id string, p ledger.Params, r keys.Request) (keys.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return keys.Reply{}, unavailable(err)
+	}
+	if err := errors.Join(p.Validate(), r.Validate()); err != nil {
+		return keys.Reply{}, fmt.Errorf("%s: budget %s: %w", name, id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.Block = 0
+	now := c.clock()
+	s, known := c.budgets[id]
+	if !known {
+		c.forget(now)
+	}
+	next, w, reply := keys.Open(s, p, now, c.memory, r.Member)
+	c.budgets[id] = next
+	if reply.Reason != ledger.Granted {
+		return reply, nil
+	}
+	book := c.books[id]
+	if book == nil {
+		book = &keys.Book{Share: store.SharedHashOf}
+		c.books[id] = book
+	}
+	for _, a := range r.Asks {
+		reply.Grants = append(reply.Grants, book.Take(w, a))
+	}
+	return reply, nil
+}
+
 // Observe implements federation.Coordinator. The error is a *store.UnavailableError
 // when ctx is done.
 func (c *Coordinator) Observe(ctx context.Context, id string) (ledger.State, error) {
@@ -101,6 +137,7 @@ func (c *Coordinator) forget(now limiter.Instant) {
 		if s.KeepFor(now) == 0 && now.Sub(s.Latest) > limiter.MaxWindow {
 			c.memory.Since = max(c.memory.Since, s.Latest+1)
 			delete(c.budgets, id)
+			delete(c.books, id)
 		}
 	}
 }
