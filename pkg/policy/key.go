@@ -39,6 +39,16 @@ func (l *CompiledLimit) Value(r *Request) (value string, outcome Outcome, missin
 	return l.key.value(r)
 }
 
+// Parts returns the parts of the value that r is counted under, as the check API takes them; nil
+// for a limit without a key, and where a part is missing or has values that differ.
+func (l *CompiledLimit) Parts(r *Request) []string {
+	var found [MaxParts]string
+	if i, _ := l.key.read(r, &found); i >= 0 || len(l.key.parts) == 0 {
+		return nil
+	}
+	return slices.Clone(found[:len(l.key.parts)])
+}
+
 // JoinParts returns the value that a key with these parts has. A single part
 // stands for itself; several are written with their lengths, "4:gold3:GET", so
 // that no choice of bytes in one part reads as another list of parts. Parts
@@ -110,14 +120,23 @@ func (k *keyer) value(r *Request) (string, Outcome, KeyPart) {
 		return "", Counted, KeyPart{}
 	}
 	var found [MaxParts]string
+	if i, others := k.read(r, &found); i >= 0 {
+		return k.missing(k.parts[i].KeyPart, others)
+	}
+	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
+}
+
+// read fills in the parts. It returns the index of one that is missing or has values that
+// differ, and which of both it is; below 0 when there is none.
+func (k *keyer) read(r *Request, found *[MaxParts]string) (at int, others bool) {
 	for i := range k.parts {
 		value, others := k.part(&k.parts[i], r)
 		if value == "" || others {
-			return k.missing(k.parts[i].KeyPart, others)
+			return i, others
 		}
 		found[i] = value
 	}
-	return JoinParts(found[:len(k.parts)]...), Counted, KeyPart{}
+	return -1, false
 }
 
 // missing returns what becomes of a request that lacks a part, or has several values of
@@ -209,6 +228,18 @@ func (l *CompiledLimit) Tenant(r *Request) string {
 	}
 	name, _, _ := l.tenants.part.value(r)
 	return l.tenants.hash(name)
+}
+
+// TenantName returns the tenant that r names; empty for none, and for a limit without fairness.
+func (l *CompiledLimit) TenantName(r *Request) string {
+	var found [MaxParts]string
+	if l.Limit.Fairness == nil {
+		return ""
+	}
+	if i, _ := l.tenants.part.read(r, &found); i >= 0 {
+		return ""
+	}
+	return found[0]
 }
 
 // TenantNamed returns what Tenant does for requests that name this tenant, or none

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,34 @@ func TestValue(t *testing.T) {
 			}
 			if outcome == policy.Rejected && missing.Header != "X-Tenant" {
 				t.Errorf("the missing part is %v", missing)
+			}
+		})
+	}
+}
+
+// TestPartsNameTheCounter: the check API joins the parts that it is given.
+func TestPartsNameTheCounter(t *testing.T) {
+	tenant := policy.KeyPart{Type: policy.HeaderKey, Header: "x-tenant"}
+	long := strings.Repeat("x", 300)
+	for name, tc := range map[string]struct {
+		key     func(*policy.Policy)
+		request string
+		want    []string
+	}{
+		"no key":         {func(*policy.Policy) {}, "GET /", nil},
+		"one part":       {keyed(policy.Shared, tenant), "GET / X-Tenant:gold", []string{"gold"}},
+		"a long part":    {keyed(policy.Shared, tenant), "GET / X-Tenant:" + long, []string{long}},
+		"several parts":  {keyed(policy.Shared, tenant, policy.KeyPart{Type: policy.MethodKey}), "GET / X-Tenant:gold", []string{"gold", "GET"}},
+		"a missing part": {keyed(policy.Shared, policy.KeyPart{Type: policy.MethodKey}, tenant), "GET /", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, r := limitOf(t, tc.key), view(request(tc.request))
+			got := l.Parts(r)
+			if !slices.Equal(got, tc.want) {
+				t.Fatalf("got %q, want %q", got, tc.want)
+			}
+			if value, _, _ := l.Value(r); len(got) > 0 && policy.JoinParts(got...) != value {
+				t.Errorf("they join to %q, and the counter is that of %q", policy.JoinParts(got...), value)
 			}
 		})
 	}
@@ -168,12 +197,21 @@ func TestTenant(t *testing.T) {
 	if got, want := tenant("GET / X-Tenant:tin"), store.HashValue("tin"); got != want {
 		t.Errorf("another tenant is %s, want %s", got, want)
 	}
+	for line, want := range map[string]string{"GET / X-Tenant:gold": "gold", "GET / X-Tenant:tin": "tin", "GET /": ""} {
+		name := l.TenantName(view(request(line)))
+		if name != want || l.TenantNamed(name) != tenant(line) {
+			t.Errorf("%s names the tenant %q, want %q, which is charged", line, name, want)
+		}
+	}
 	nobody := tenant("GET /")
 	if nobody == "" || nobody != tenant("POST /x X-Tenant:") {
 		t.Error("requests without a tenant are several tenants")
 	}
 	if got := limitOf(t).Tenant(view(request("GET / X-Tenant:gold"))); got != "" {
 		t.Errorf("a limit without fairness charges %q", got)
+	}
+	if got := limitOf(t).TenantName(view(request("GET / X-Tenant:gold"))); got != "" {
+		t.Errorf("a limit without fairness names %q", got)
 	}
 }
 
