@@ -73,6 +73,9 @@ var budgetID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a
 // IsBudgetID reports whether a budget can have the id.
 func IsBudgetID(id string) bool { return len(id) <= MaxBudgetID && budgetID.MatchString(id) }
 
+// maxClusters is how many may share a budget.
+const maxClusters = ledger.MaxMembers
+
 // validateBudget refuses what a budget cannot be: it is one counter of plain windows
 // that only the controller leases from. Nothing is asked of a store that is being
 // drained.
@@ -93,8 +96,11 @@ func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	if l.Any {
 		errs.add(path+".any", "is set, but a budget has one rate")
 	}
-	if l.Key != nil {
-		errs.add(path+".key", "splits the limit, but a budget is one counter")
+	if l.Key != nil && l.Clusters == 0 {
+		errs.add(path+".key", "splits the limit, but the budget has no key: it is one counter")
+	}
+	if l.Clusters < 0 || l.Clusters > maxClusters {
+		errs.add(path+".clusters", "is %d, must be 0 to %d", l.Clusters, maxClusters)
 	}
 	if p.Store.Type != ControllerStore && !p.Draining {
 		errs.add(path+".budget", "is leased by the controller, not by store %s", p.Store.Type)

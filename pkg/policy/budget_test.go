@@ -38,6 +38,8 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 		"a key": {limit(func(l *policy.Limit) {
 			l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 1}
 		}), "limits[1].key"},
+		"too many clusters":   {func(p *policy.Policy) { p.Limits[1].Clusters = 65 }, "limits[1].clusters is 65, must be 0 to 64"},
+		"no clusters":         {func(p *policy.Policy) { p.Limits[1].Clusters = -1 }, "limits[1].clusters is -1"},
 		"another store":       {func(p *policy.Policy) { p.Store = redis }, "limits[1].budget is leased by the controller, not by store Redis"},
 		"leases that outlive": {func(p *policy.Policy) { p.Consistency.Expiry = policy.CarryOver; p.Limits[1].Fairness = nil }, "limits[1].budget is granted by the window"},
 	} {

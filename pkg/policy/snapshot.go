@@ -217,6 +217,7 @@ type Limit struct {
 	Algorithm Algorithm      `json:"algorithm,omitempty"` // empty: FixedWindow
 	Rates     []limiter.Rate `json:"rates"`               // 1 to limiter.MaxRates
 	Budget    *BudgetRef     `json:"budget,omitempty"`    // what several clusters share; nil for a limit of this one alone
+	Clusters  int64          `json:"clusters,omitempty"`  // that share the limit of each value of the budget's key; 0 for a budget without one
 	Any       bool           `json:"any,omitempty"`       // one rate that admits is enough
 	Buckets   int64          `json:"buckets,omitempty"`   // of SlidingWindow
 	MaxDelay  limiter.Micros `json:"maxDelay,omitempty"`  // of LeakyBucket
