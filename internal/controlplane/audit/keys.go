@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -41,7 +42,7 @@ func (l *Limit) ask(w *window) (Query, bool) {
 		return Query{}, false
 	}
 	ceilings := l.ceilingsOf(w)
-	hashes, all := w.suspects(ceilings)
+	hashes, all := w.suspects(ceilings, max(1, l.promised.Clusters))
 	l.queries++
 	w.query = &query{
 		id: l.queries, hashes: hashes, asked: map[Holder]int{}, unknown: !all || w.hidden() > ceilings("").most,
@@ -80,16 +81,13 @@ func (w *window) hidden() int64 {
 	return sum
 }
 
-// suspects returns the keys that may have exceeded their ceiling and the most refused
-// ones, and false when not all of the former fit.
-func (w *window) suspects(of ceilings) ([]string, bool) {
+// suspects returns the keys that may have exceeded their part of their ceiling, the most refused
+// ones and those that were inquired about, and false when not all of the first fit.
+func (w *window) suspects(of ceilings, clusters int64) ([]string, bool) {
 	most := map[string]KeyCount{} // of each key that is listed: admitted at most, and known refusals
 	var rests int64               // that any key may have of holders that do not name all they admitted
 	for _, t := range w.tallies {
-		rest := min(t.unlisted(), t.hidden)
-		if t.partial == 0 {
-			rest = 0
-		}
+		rest := t.rest()
 		rests += rest
 		for hash := range t.named() {
 			c, exact := t.count(hash)
@@ -110,7 +108,7 @@ func (w *window) suspects(of ceilings) ([]string, bool) {
 	var over, refused []KeyCount
 	for _, c := range most {
 		switch {
-		case c.Admitted > of(c.Hash).most:
+		case c.Admitted > of(c.Hash).most/clusters:
 			over = append(over, c)
 		case c.Refused > 0:
 			refused = append(refused, c)
@@ -128,8 +126,9 @@ func (w *window) suspects(of ceilings) ([]string, bool) {
 	for i, c := range chosen {
 		hashes[i] = c.Hash
 	}
+	hashes = slices.AppendSeq(hashes, maps.Keys(w.inquired))
 	slices.Sort(hashes)
-	return hashes, len(over) <= maxHashes
+	return slices.Compact(hashes), len(over) <= maxHashes
 }
 
 // knows reports whether the tally has the exact counts of every key of hashes.

@@ -18,6 +18,9 @@ type Config struct {
 	Since   limiter.Instant
 	Promise Promise // to every counter
 	Keyed   bool
+	// Clusters is how many share what a key is promised, 0 for this one alone. Of a
+	// key that was admitted more than its part here, the exact counts are had; see Values.
+	Clusters int64
 	// Overrides are what single keys, by their hash, are promised instead. Holders
 	// name those keys in every row.
 	Overrides map[string]Promise

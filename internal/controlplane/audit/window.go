@@ -66,6 +66,8 @@ type window struct {
 	due     map[Holder]int
 	missing map[Holder]struct{} // holders that may have let through more than is known
 	query   *query              // of a limit with a key
+	// inquired are keys that are asked for besides; see Inquire.
+	inquired map[string]struct{}
 	// unplaced says that some of what was admitted in it may be in no row.
 	unplaced bool
 }

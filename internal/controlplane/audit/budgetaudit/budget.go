@@ -83,16 +83,21 @@ func (b *Budget) restart() {
 // Enter takes over what the ledger remembers of windows that are over. Now is the
 // instant on the coordinator's clock at which it was read.
 func (b *Budget) Enter(s ledger.State, now limiter.Instant) {
+	b.takeOver(&s, now, func(i int) review { return b.review(&s.Closed[i], highest(&s)) })
+}
+
+// takeOver takes over windows of the ledger as look reviews them.
+func (b *Budget) takeOver(s *ledger.State, now limiter.Instant, look func(closed int) review) {
 	if s.Window != b.window {
 		b.restart() // windows of another length have other numbers
 	}
 	b.window, b.open = s.Window, s.Index
 	windows := make(map[int64]review, len(s.Closed))
-	for _, c := range s.Closed {
+	for i, c := range s.Closed {
 		if c.Index < b.from {
 			continue
 		}
-		r := b.review(&c, highest(&s))
+		r := look(i)
 		windows[c.Index] = r
 		if r.measured || end(s.Window, c.Index)+limiter.Instant(reportsDue) <= now {
 			b.settle(c.Index, r)
@@ -127,21 +132,27 @@ func (b *Budget) review(c *ledger.Closed, highest int64) review {
 	b.traffic = b.traffic || admitted > 0 || refused > 0
 	over, bound := max(0, admitted-c.Limit), max(0, min(c.Granted, highest)-c.Limit)
 	b.exceeded = b.exceeded || over > 0 && admitted > c.Granted // however much is missing
+	r.measured = len(r.silent) == 0
+	unused := max(0, min(admitted+refused, c.Limit)-admitted) * audit.BasisPoints / max(1, c.Limit)
+	b.note(c, r, over, bound, int32(unused))
+	return r
+}
+
+// note keeps the figures of a window, which are the least they can be unless it is measured.
+func (b *Budget) note(c *ledger.Closed, r review, over, bound int64, unused int32) {
 	at := time.UnixMicro(int64(end(b.window, c.Index)))
 	if over > b.over.Worst {
 		b.over.Worst, b.over.WorstEnd, b.over.WorstBound = over, at, bound
 	}
-	if r.measured = len(r.silent) == 0; !r.measured {
-		return r
+	if !r.measured {
+		return
 	}
-	unused := max(0, min(admitted+refused, c.Limit)-admitted) * audit.BasisPoints / max(1, c.Limit)
-	b.unused.Worst = max(b.unused.Worst, int32(unused))
+	b.unused.Worst = max(b.unused.Worst, unused)
 	if b.last == nil || c.Index >= b.last.Index {
 		b.last = c
 		b.over.WindowEnd, b.over.Observed, b.over.Bound = at, over, bound
-		b.unused.Observed = int32(unused)
+		b.unused.Observed = unused
 	}
-	return r
 }
 
 // highest returns the largest limit of the windows that are remembered: while one is
