@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/internal/controlplane/region"
@@ -30,6 +31,7 @@ type federation struct {
 	journal     *hub.Journal
 	births      *hub.Births
 	coordinator *budgetcoordinator.Coordinator
+	audits      *hub.Audits
 	control     store.Control // of addresses of stores and hubs
 	plain       store.Control // of those that are reached without encryption
 	// certificates are those by which this cluster is a member elsewhere.
@@ -51,19 +53,21 @@ func (p *platform) newFederation() (*federation, error) {
 		Births:  f.births,
 		Clock:   func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
 	})
+	f.audits = hub.NewAudits()
 	hub.Expose(metrics.Registry, f.coordinator.Stats)
 	return f, metrics.Registry.Register(&f.certificates)
 }
 
 // parts returns what hands on this cluster's parts of budgets for one term.
-func (f *federation) parts(usage coordinator.Usage, changed func(types.NamespacedName), first bool) coordinator.Budgets {
+func (f *federation) parts(counts budget.Counts, changed func(types.NamespacedName), first bool) coordinator.Budgets {
 	f.births.Begin(first)
-	return region.New(f.regionConfig(), usage, changed)
+	f.audits.Reset()
+	return region.New(f.regionConfig(), counts, changed)
 }
 
 func (f *federation) regionConfig() region.Config {
 	return region.Config{
-		Source: f.budgets, Cluster: f.budgets.cluster, Local: f.coordinator, Births: f.births, Log: log.Log.WithName("federation"),
+		Source: f.budgets, Cluster: f.budgets.cluster, Local: f.coordinator, Auditor: f.audits, Births: f.births, Log: log.Log.WithName("federation"),
 		Certificates: &f.certificates, Control: f.control, Plain: f.plain,
 	}
 }
@@ -98,7 +102,7 @@ func (p *platform) credentialsConfig(f *federation) hub.CredentialsConfig {
 
 func (p *platform) hubConfig(f *federation, credentials *hub.Credentials) hub.ServerConfig {
 	config := hub.ServerConfig{
-		Address: p.options.federationBindAddress, Coordinator: f.coordinator, Budgets: f.budgets, Credentials: credentials,
+		Address: p.options.federationBindAddress, Coordinator: f.coordinator, Audits: f.audits, Budgets: f.budgets, Credentials: credentials,
 		Registerer: metrics.Registry,
 	}
 	if p.lock != nil {

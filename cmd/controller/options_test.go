@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -128,6 +130,13 @@ func TestHelp(t *testing.T) {
 		if !strings.Contains(out.String(), flag) {
 			t.Errorf("the help does not name %s", flag)
 		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "flags.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "```\n" + out.String() + "```\n"; !strings.Contains(string(page), want) {
+		t.Errorf("docs/reference/flags.md lacks:\n%s", want)
 	}
 	if err := run(t.Context(), []string{"--help"}, environment(nil), &out, &out); err != nil {
 		t.Errorf("asking for help is an error: %v", err)

@@ -72,8 +72,8 @@ func requireSet(t *testing.T, of any, but ...string) {
 }
 
 func TestEveryPartHasWhatItWorksWith(t *testing.T) {
-	p, stores := withAll(t), storeprobe.New(backend.Open)
-	f := &federation{journal: hub.NewJournal(nil), births: hub.NewBirths(nil), coordinator: budgetcoordinator.New(budgetcoordinator.Options{}), control: new(addresses).control, plain: new(addresses).plain}
+	p, stores := withAll(t), storeprobe.New(backend.Opener{}.Open)
+	f := &federation{journal: hub.NewJournal(nil), audits: hub.NewAudits(), births: hub.NewBirths(nil), coordinator: budgetcoordinator.New(budgetcoordinator.Options{}), control: new(addresses).control, plain: new(addresses).plain}
 	f.budgets = newBudgets(p.options.clusterName, p.options.budgetIDs, p.live, p.live, p.secrets, f.births)
 
 	policies, pools, budgets := p.reconcilers(coordinator.New(coordinator.Config{}), stores)

@@ -73,7 +73,7 @@ func (x Command_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Command_Op.Descriptor instead.
 func (Command_Op) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type Grant_Reason int32
@@ -146,7 +146,7 @@ func (x Grant_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Grant_Reason.Descriptor instead.
 func (Grant_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type Refusal_Reason int32
@@ -156,7 +156,7 @@ const (
 	Refusal_REASON_UNAUTHORIZED   Refusal_Reason = 1 // the certificate and the token do not prove the member that was named
 	Refusal_REASON_UNKNOWN_BUDGET Refusal_Reason = 2 // the hub keeps no budget of that id
 	Refusal_REASON_UNKNOWN_MEMBER Refusal_Reason = 3 // the budget does not list the member
-	Refusal_REASON_MISMATCHED     Refusal_Reason = 4 // the budget has another window
+	Refusal_REASON_MISMATCHED     Refusal_Reason = 4 // the budget has another window, or only one of both objects has a key
 	Refusal_REASON_INVALID        Refusal_Reason = 5 // no holder may send that command
 	Refusal_REASON_UNAVAILABLE    Refusal_Reason = 6 // the hub cannot answer now
 	Refusal_REASON_NOT_LEADING    Refusal_Reason = 7 // another replica leads the hub
@@ -213,7 +213,7 @@ func (x Refusal_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refusal_Reason.Descriptor instead.
 func (Refusal_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{24, 0}
 }
 
 type ApplyRequest struct {
@@ -276,6 +276,694 @@ func (x *ApplyRequest) GetCommand() *Command {
 	return nil
 }
 
+// ApplyKeysRequest is keys.Request. The member is the one who calls.
+type ApplyKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
+	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
+	Asks          []*KeyAsk              `protobuf:"bytes,3,rep,name=asks,proto3" json:"asks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyKeysRequest) Reset() {
+	*x = ApplyKeysRequest{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyKeysRequest) ProtoMessage() {}
+
+func (x *ApplyKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyKeysRequest.ProtoReflect.Descriptor instead.
+func (*ApplyKeysRequest) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ApplyKeysRequest) GetBudget() string {
+	if x != nil {
+		return x.Budget
+	}
+	return ""
+}
+
+func (x *ApplyKeysRequest) GetWindowMicros() int64 {
+	if x != nil {
+		return x.WindowMicros
+	}
+	return 0
+}
+
+func (x *ApplyKeysRequest) GetAsks() []*KeyAsk {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
+// KeyAsk is keys.KeyAsk.
+type KeyAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	Min           int64                  `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	Want          int64                  `protobuf:"varint,3,opt,name=want,proto3" json:"want,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyAsk) Reset() {
+	*x = KeyAsk{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyAsk) ProtoMessage() {}
+
+func (x *KeyAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyAsk.ProtoReflect.Descriptor instead.
+func (*KeyAsk) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *KeyAsk) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *KeyAsk) GetMin() int64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *KeyAsk) GetWant() int64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+// ApplyKeysResponse is keys.Reply.
+type ApplyKeysResponse struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Reason           Grant_Reason           `protobuf:"varint,1,opt,name=reason,proto3,enum=weir.federation.v1.Grant_Reason" json:"reason,omitempty"`
+	Epoch            *Epoch                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Limit            int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	ExpiresInMicros  int64                  `protobuf:"varint,4,opt,name=expires_in_micros,json=expiresInMicros,proto3" json:"expires_in_micros,omitempty"`
+	RetryAfterMicros int64                  `protobuf:"varint,5,opt,name=retry_after_micros,json=retryAfterMicros,proto3" json:"retry_after_micros,omitempty"`
+	NowMicros        int64                  `protobuf:"varint,6,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"` // since the Unix epoch
+	Grants           []*KeyGrant            `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ApplyKeysResponse) Reset() {
+	*x = ApplyKeysResponse{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyKeysResponse) ProtoMessage() {}
+
+func (x *ApplyKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyKeysResponse.ProtoReflect.Descriptor instead.
+func (*ApplyKeysResponse) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ApplyKeysResponse) GetReason() Grant_Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Grant_REASON_UNSPECIFIED
+}
+
+func (x *ApplyKeysResponse) GetEpoch() *Epoch {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *ApplyKeysResponse) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ApplyKeysResponse) GetExpiresInMicros() int64 {
+	if x != nil {
+		return x.ExpiresInMicros
+	}
+	return 0
+}
+
+func (x *ApplyKeysResponse) GetRetryAfterMicros() int64 {
+	if x != nil {
+		return x.RetryAfterMicros
+	}
+	return 0
+}
+
+func (x *ApplyKeysResponse) GetNowMicros() int64 {
+	if x != nil {
+		return x.NowMicros
+	}
+	return 0
+}
+
+func (x *ApplyKeysResponse) GetGrants() []*KeyGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+// KeyGrant is keys.Grant.
+type KeyGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         int64                  `protobuf:"varint,1,opt,name=units,proto3" json:"units,omitempty"`
+	Remaining     int64                  `protobuf:"varint,2,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Lacks         bool                   `protobuf:"varint,3,opt,name=lacks,proto3" json:"lacks,omitempty"` // it was not decided in time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyGrant) Reset() {
+	*x = KeyGrant{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyGrant) ProtoMessage() {}
+
+func (x *KeyGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyGrant.ProtoReflect.Descriptor instead.
+func (*KeyGrant) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *KeyGrant) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *KeyGrant) GetRemaining() int64 {
+	if x != nil {
+		return x.Remaining
+	}
+	return 0
+}
+
+func (x *KeyGrant) GetLacks() bool {
+	if x != nil {
+		return x.Lacks
+	}
+	return false
+}
+
+type ReportKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
+	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
+	Row           *KeyRow                `protobuf:"bytes,3,opt,name=row,proto3" json:"row,omitempty"`                                        // none: the member asks only
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportKeysRequest) Reset() {
+	*x = ReportKeysRequest{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportKeysRequest) ProtoMessage() {}
+
+func (x *ReportKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportKeysRequest.ProtoReflect.Descriptor instead.
+func (*ReportKeysRequest) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReportKeysRequest) GetBudget() string {
+	if x != nil {
+		return x.Budget
+	}
+	return ""
+}
+
+func (x *ReportKeysRequest) GetWindowMicros() int64 {
+	if x != nil {
+		return x.WindowMicros
+	}
+	return 0
+}
+
+func (x *ReportKeysRequest) GetRow() *KeyRow {
+	if x != nil {
+		return x.Row
+	}
+	return nil
+}
+
+// KeyRow is budgetaudit.ValueRow.
+type KeyRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Admitted      int64                  `protobuf:"varint,3,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused       int64                  `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	Keys          []*KeyCount            `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"` // ascending by hash
+	Hidden        int64                  `protobuf:"varint,6,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	Complete      bool                   `protobuf:"varint,7,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyRow) Reset() {
+	*x = KeyRow{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyRow) ProtoMessage() {}
+
+func (x *KeyRow) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyRow.ProtoReflect.Descriptor instead.
+func (*KeyRow) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *KeyRow) GetIndex() int64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *KeyRow) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *KeyRow) GetAdmitted() int64 {
+	if x != nil {
+		return x.Admitted
+	}
+	return 0
+}
+
+func (x *KeyRow) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *KeyRow) GetKeys() []*KeyCount {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *KeyRow) GetHidden() int64 {
+	if x != nil {
+		return x.Hidden
+	}
+	return 0
+}
+
+func (x *KeyRow) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+// KeyCount is audit.KeyCount.
+type KeyCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	Admitted      int64                  `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused       int64                  `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyCount) Reset() {
+	*x = KeyCount{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyCount) ProtoMessage() {}
+
+func (x *KeyCount) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
+func (*KeyCount) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KeyCount) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *KeyCount) GetAdmitted() int64 {
+	if x != nil {
+		return x.Admitted
+	}
+	return 0
+}
+
+func (x *KeyCount) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+type ReportKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Wanted        []*WantedKeys          `protobuf:"bytes,1,rep,name=wanted,proto3" json:"wanted,omitempty"` // of the member
+	Outcomes      []*KeyOutcome          `protobuf:"bytes,2,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportKeysResponse) Reset() {
+	*x = ReportKeysResponse{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportKeysResponse) ProtoMessage() {}
+
+func (x *ReportKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportKeysResponse.ProtoReflect.Descriptor instead.
+func (*ReportKeysResponse) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReportKeysResponse) GetWanted() []*WantedKeys {
+	if x != nil {
+		return x.Wanted
+	}
+	return nil
+}
+
+func (x *ReportKeysResponse) GetOutcomes() []*KeyOutcome {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+// WantedKeys is budgetaudit.Wanted.
+type WantedKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Hashes        []string               `protobuf:"bytes,2,rep,name=hashes,proto3" json:"hashes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WantedKeys) Reset() {
+	*x = WantedKeys{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WantedKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WantedKeys) ProtoMessage() {}
+
+func (x *WantedKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WantedKeys.ProtoReflect.Descriptor instead.
+func (*WantedKeys) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *WantedKeys) GetIndex() int64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *WantedKeys) GetHashes() []string {
+	if x != nil {
+		return x.Hashes
+	}
+	return nil
+}
+
+// KeyOutcome is budgetaudit.Outcome.
+type KeyOutcome struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Measured      bool                   `protobuf:"varint,2,opt,name=measured,proto3" json:"measured,omitempty"`
+	Silent        []string               `protobuf:"bytes,3,rep,name=silent,proto3" json:"silent,omitempty"`
+	Over          int64                  `protobuf:"varint,4,opt,name=over,proto3" json:"over,omitempty"`
+	Unused        int32                  `protobuf:"varint,5,opt,name=unused,proto3" json:"unused,omitempty"`
+	Admitted      int64                  `protobuf:"varint,6,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused       int64                  `protobuf:"varint,7,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyOutcome) Reset() {
+	*x = KeyOutcome{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyOutcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyOutcome) ProtoMessage() {}
+
+func (x *KeyOutcome) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyOutcome.ProtoReflect.Descriptor instead.
+func (*KeyOutcome) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *KeyOutcome) GetIndex() int64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *KeyOutcome) GetMeasured() bool {
+	if x != nil {
+		return x.Measured
+	}
+	return false
+}
+
+func (x *KeyOutcome) GetSilent() []string {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
+func (x *KeyOutcome) GetOver() int64 {
+	if x != nil {
+		return x.Over
+	}
+	return 0
+}
+
+func (x *KeyOutcome) GetUnused() int32 {
+	if x != nil {
+		return x.Unused
+	}
+	return 0
+}
+
+func (x *KeyOutcome) GetAdmitted() int64 {
+	if x != nil {
+		return x.Admitted
+	}
+	return 0
+}
+
+func (x *KeyOutcome) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
 type ObserveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`
@@ -285,7 +973,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[1]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +985,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[1]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +998,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{1}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ObserveRequest) GetBudget() string {
@@ -329,7 +1017,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -341,7 +1029,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[2]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -354,7 +1042,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{2}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RenewRequest) GetCsr() []byte {
@@ -374,7 +1062,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +1074,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[3]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +1087,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{3}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RenewResponse) GetCertificate() []byte {
@@ -438,7 +1126,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +1138,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +1151,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Command) GetOp() Command_Op {
@@ -568,7 +1256,7 @@ type Tenants struct {
 
 func (x *Tenants) Reset() {
 	*x = Tenants{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +1268,7 @@ func (x *Tenants) String() string {
 func (*Tenants) ProtoMessage() {}
 
 func (x *Tenants) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +1281,7 @@ func (x *Tenants) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tenants.ProtoReflect.Descriptor instead.
 func (*Tenants) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Tenants) GetMet() int64 {
@@ -620,7 +1308,7 @@ type Epoch struct {
 
 func (x *Epoch) Reset() {
 	*x = Epoch{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -632,7 +1320,7 @@ func (x *Epoch) String() string {
 func (*Epoch) ProtoMessage() {}
 
 func (x *Epoch) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -645,7 +1333,7 @@ func (x *Epoch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Epoch.ProtoReflect.Descriptor instead.
 func (*Epoch) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Epoch) GetIndex() int64 {
@@ -674,7 +1362,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +1374,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +1387,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Usage) GetIndex() int64 {
@@ -750,7 +1438,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +1450,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +1463,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Grant) GetReason() Grant_Reason {
@@ -874,7 +1562,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1574,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1587,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *State) GetWindowMicros() int64 {
@@ -984,7 +1672,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1684,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1697,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Account) GetMember() string {
@@ -1057,7 +1745,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1757,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1770,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Standing) GetMember() string {
@@ -1160,7 +1848,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1860,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1873,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Closed) GetIndex() int64 {
@@ -1230,7 +1918,7 @@ type MemberUsage struct {
 
 func (x *MemberUsage) Reset() {
 	*x = MemberUsage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1930,7 @@ func (x *MemberUsage) String() string {
 func (*MemberUsage) ProtoMessage() {}
 
 func (x *MemberUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1943,7 @@ func (x *MemberUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUsage.ProtoReflect.Descriptor instead.
 func (*MemberUsage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MemberUsage) GetMember() string {
@@ -1310,7 +1998,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +2010,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +2023,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Refusal) GetReason() Refusal_Reason {
@@ -1353,7 +2041,60 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\fApplyRequest\x12\x16\n" +
 	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
 	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x125\n" +
-	"\acommand\x18\x03 \x01(\v2\x1b.weir.federation.v1.CommandR\acommand\"(\n" +
+	"\acommand\x18\x03 \x01(\v2\x1b.weir.federation.v1.CommandR\acommand\"\x7f\n" +
+	"\x10ApplyKeysRequest\x12\x16\n" +
+	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
+	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x12.\n" +
+	"\x04asks\x18\x03 \x03(\v2\x1a.weir.federation.v1.KeyAskR\x04asks\"B\n" +
+	"\x06KeyAsk\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\x03R\x03min\x12\x12\n" +
+	"\x04want\x18\x03 \x01(\x03R\x04want\"\xc3\x02\n" +
+	"\x11ApplyKeysResponse\x128\n" +
+	"\x06reason\x18\x01 \x01(\x0e2 .weir.federation.v1.Grant.ReasonR\x06reason\x12/\n" +
+	"\x05epoch\x18\x02 \x01(\v2\x19.weir.federation.v1.EpochR\x05epoch\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12*\n" +
+	"\x11expires_in_micros\x18\x04 \x01(\x03R\x0fexpiresInMicros\x12,\n" +
+	"\x12retry_after_micros\x18\x05 \x01(\x03R\x10retryAfterMicros\x12\x1d\n" +
+	"\n" +
+	"now_micros\x18\x06 \x01(\x03R\tnowMicros\x124\n" +
+	"\x06grants\x18\a \x03(\v2\x1c.weir.federation.v1.KeyGrantR\x06grants\"T\n" +
+	"\bKeyGrant\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x1c\n" +
+	"\tremaining\x18\x02 \x01(\x03R\tremaining\x12\x14\n" +
+	"\x05lacks\x18\x03 \x01(\bR\x05lacks\"~\n" +
+	"\x11ReportKeysRequest\x12\x16\n" +
+	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
+	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x12,\n" +
+	"\x03row\x18\x03 \x01(\v2\x1a.weir.federation.v1.KeyRowR\x03row\"\xd0\x01\n" +
+	"\x06KeyRow\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x1a\n" +
+	"\badmitted\x18\x03 \x01(\x03R\badmitted\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\x03R\arefused\x120\n" +
+	"\x04keys\x18\x05 \x03(\v2\x1c.weir.federation.v1.KeyCountR\x04keys\x12\x16\n" +
+	"\x06hidden\x18\x06 \x01(\x03R\x06hidden\x12\x1a\n" +
+	"\bcomplete\x18\a \x01(\bR\bcomplete\"T\n" +
+	"\bKeyCount\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
+	"\badmitted\x18\x02 \x01(\x03R\badmitted\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\x88\x01\n" +
+	"\x12ReportKeysResponse\x126\n" +
+	"\x06wanted\x18\x01 \x03(\v2\x1e.weir.federation.v1.WantedKeysR\x06wanted\x12:\n" +
+	"\boutcomes\x18\x02 \x03(\v2\x1e.weir.federation.v1.KeyOutcomeR\boutcomes\":\n" +
+	"\n" +
+	"WantedKeys\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x16\n" +
+	"\x06hashes\x18\x02 \x03(\tR\x06hashes\"\xb8\x01\n" +
+	"\n" +
+	"KeyOutcome\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x1a\n" +
+	"\bmeasured\x18\x02 \x01(\bR\bmeasured\x12\x16\n" +
+	"\x06silent\x18\x03 \x03(\tR\x06silent\x12\x12\n" +
+	"\x04over\x18\x04 \x01(\x03R\x04over\x12\x16\n" +
+	"\x06unused\x18\x05 \x01(\x05R\x06unused\x12\x1a\n" +
+	"\badmitted\x18\x06 \x01(\x03R\badmitted\x12\x18\n" +
+	"\arefused\x18\a \x01(\x03R\arefused\"(\n" +
 	"\x0eObserveRequest\x12\x16\n" +
 	"\x06budget\x18\x01 \x01(\tR\x06budget\" \n" +
 	"\fRenewRequest\x12\x10\n" +
@@ -1471,10 +2212,13 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x0eREASON_INVALID\x10\x05\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x06\x12\x16\n" +
 	"\x12REASON_NOT_LEADING\x10\a\x12\x12\n" +
-	"\x0eREASON_EXPIRED\x10\b2\xea\x01\n" +
+	"\x0eREASON_EXPIRED\x10\b2\xa1\x03\n" +
 	"\n" +
 	"Federation\x12D\n" +
-	"\x05Apply\x12 .weir.federation.v1.ApplyRequest\x1a\x19.weir.federation.v1.Grant\x12H\n" +
+	"\x05Apply\x12 .weir.federation.v1.ApplyRequest\x1a\x19.weir.federation.v1.Grant\x12X\n" +
+	"\tApplyKeys\x12$.weir.federation.v1.ApplyKeysRequest\x1a%.weir.federation.v1.ApplyKeysResponse\x12[\n" +
+	"\n" +
+	"ReportKeys\x12%.weir.federation.v1.ReportKeysRequest\x1a&.weir.federation.v1.ReportKeysResponse\x12H\n" +
 	"\aObserve\x12\".weir.federation.v1.ObserveRequest\x1a\x19.weir.federation.v1.State\x12L\n" +
 	"\x05Renew\x12 .weir.federation.v1.RenewRequest\x1a!.weir.federation.v1.RenewResponseB0Z.github.com/weir-dev/weir/internal/federationpbb\x06proto3"
 
@@ -1491,52 +2235,74 @@ func file_internal_federationpb_federation_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_federationpb_federation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_internal_federationpb_federation_proto_goTypes = []any{
-	(Command_Op)(0),        // 0: weir.federation.v1.Command.Op
-	(Grant_Reason)(0),      // 1: weir.federation.v1.Grant.Reason
-	(Refusal_Reason)(0),    // 2: weir.federation.v1.Refusal.Reason
-	(*ApplyRequest)(nil),   // 3: weir.federation.v1.ApplyRequest
-	(*ObserveRequest)(nil), // 4: weir.federation.v1.ObserveRequest
-	(*RenewRequest)(nil),   // 5: weir.federation.v1.RenewRequest
-	(*RenewResponse)(nil),  // 6: weir.federation.v1.RenewResponse
-	(*Command)(nil),        // 7: weir.federation.v1.Command
-	(*Tenants)(nil),        // 8: weir.federation.v1.Tenants
-	(*Epoch)(nil),          // 9: weir.federation.v1.Epoch
-	(*Usage)(nil),          // 10: weir.federation.v1.Usage
-	(*Grant)(nil),          // 11: weir.federation.v1.Grant
-	(*State)(nil),          // 12: weir.federation.v1.State
-	(*Account)(nil),        // 13: weir.federation.v1.Account
-	(*Standing)(nil),       // 14: weir.federation.v1.Standing
-	(*Closed)(nil),         // 15: weir.federation.v1.Closed
-	(*MemberUsage)(nil),    // 16: weir.federation.v1.MemberUsage
-	(*Refusal)(nil),        // 17: weir.federation.v1.Refusal
+	(Command_Op)(0),            // 0: weir.federation.v1.Command.Op
+	(Grant_Reason)(0),          // 1: weir.federation.v1.Grant.Reason
+	(Refusal_Reason)(0),        // 2: weir.federation.v1.Refusal.Reason
+	(*ApplyRequest)(nil),       // 3: weir.federation.v1.ApplyRequest
+	(*ApplyKeysRequest)(nil),   // 4: weir.federation.v1.ApplyKeysRequest
+	(*KeyAsk)(nil),             // 5: weir.federation.v1.KeyAsk
+	(*ApplyKeysResponse)(nil),  // 6: weir.federation.v1.ApplyKeysResponse
+	(*KeyGrant)(nil),           // 7: weir.federation.v1.KeyGrant
+	(*ReportKeysRequest)(nil),  // 8: weir.federation.v1.ReportKeysRequest
+	(*KeyRow)(nil),             // 9: weir.federation.v1.KeyRow
+	(*KeyCount)(nil),           // 10: weir.federation.v1.KeyCount
+	(*ReportKeysResponse)(nil), // 11: weir.federation.v1.ReportKeysResponse
+	(*WantedKeys)(nil),         // 12: weir.federation.v1.WantedKeys
+	(*KeyOutcome)(nil),         // 13: weir.federation.v1.KeyOutcome
+	(*ObserveRequest)(nil),     // 14: weir.federation.v1.ObserveRequest
+	(*RenewRequest)(nil),       // 15: weir.federation.v1.RenewRequest
+	(*RenewResponse)(nil),      // 16: weir.federation.v1.RenewResponse
+	(*Command)(nil),            // 17: weir.federation.v1.Command
+	(*Tenants)(nil),            // 18: weir.federation.v1.Tenants
+	(*Epoch)(nil),              // 19: weir.federation.v1.Epoch
+	(*Usage)(nil),              // 20: weir.federation.v1.Usage
+	(*Grant)(nil),              // 21: weir.federation.v1.Grant
+	(*State)(nil),              // 22: weir.federation.v1.State
+	(*Account)(nil),            // 23: weir.federation.v1.Account
+	(*Standing)(nil),           // 24: weir.federation.v1.Standing
+	(*Closed)(nil),             // 25: weir.federation.v1.Closed
+	(*MemberUsage)(nil),        // 26: weir.federation.v1.MemberUsage
+	(*Refusal)(nil),            // 27: weir.federation.v1.Refusal
 }
 var file_internal_federationpb_federation_proto_depIdxs = []int32{
-	7,  // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
-	0,  // 1: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
-	9,  // 2: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
-	10, // 3: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
-	8,  // 4: weir.federation.v1.Command.tenants:type_name -> weir.federation.v1.Tenants
-	1,  // 5: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
-	9,  // 6: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
-	13, // 7: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
-	14, // 8: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
-	15, // 9: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
-	8,  // 10: weir.federation.v1.Standing.tenants:type_name -> weir.federation.v1.Tenants
-	16, // 11: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
-	2,  // 12: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
-	3,  // 13: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
-	4,  // 14: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
-	5,  // 15: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
-	11, // 16: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
-	12, // 17: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
-	6,  // 18: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
-	16, // [16:19] is the sub-list for method output_type
-	13, // [13:16] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	17, // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
+	5,  // 1: weir.federation.v1.ApplyKeysRequest.asks:type_name -> weir.federation.v1.KeyAsk
+	1,  // 2: weir.federation.v1.ApplyKeysResponse.reason:type_name -> weir.federation.v1.Grant.Reason
+	19, // 3: weir.federation.v1.ApplyKeysResponse.epoch:type_name -> weir.federation.v1.Epoch
+	7,  // 4: weir.federation.v1.ApplyKeysResponse.grants:type_name -> weir.federation.v1.KeyGrant
+	9,  // 5: weir.federation.v1.ReportKeysRequest.row:type_name -> weir.federation.v1.KeyRow
+	10, // 6: weir.federation.v1.KeyRow.keys:type_name -> weir.federation.v1.KeyCount
+	12, // 7: weir.federation.v1.ReportKeysResponse.wanted:type_name -> weir.federation.v1.WantedKeys
+	13, // 8: weir.federation.v1.ReportKeysResponse.outcomes:type_name -> weir.federation.v1.KeyOutcome
+	0,  // 9: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
+	19, // 10: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
+	20, // 11: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
+	18, // 12: weir.federation.v1.Command.tenants:type_name -> weir.federation.v1.Tenants
+	1,  // 13: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
+	19, // 14: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
+	23, // 15: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
+	24, // 16: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
+	25, // 17: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
+	18, // 18: weir.federation.v1.Standing.tenants:type_name -> weir.federation.v1.Tenants
+	26, // 19: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
+	2,  // 20: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
+	3,  // 21: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
+	4,  // 22: weir.federation.v1.Federation.ApplyKeys:input_type -> weir.federation.v1.ApplyKeysRequest
+	8,  // 23: weir.federation.v1.Federation.ReportKeys:input_type -> weir.federation.v1.ReportKeysRequest
+	14, // 24: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
+	15, // 25: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
+	21, // 26: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
+	6,  // 27: weir.federation.v1.Federation.ApplyKeys:output_type -> weir.federation.v1.ApplyKeysResponse
+	11, // 28: weir.federation.v1.Federation.ReportKeys:output_type -> weir.federation.v1.ReportKeysResponse
+	22, // 29: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
+	16, // 30: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_internal_federationpb_federation_proto_init() }
@@ -1550,7 +2316,7 @@ func file_internal_federationpb_federation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_federationpb_federation_proto_rawDesc), len(file_internal_federationpb_federation_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

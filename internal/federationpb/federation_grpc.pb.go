@@ -22,9 +22,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Federation_Apply_FullMethodName   = "/weir.federation.v1.Federation/Apply"
-	Federation_Observe_FullMethodName = "/weir.federation.v1.Federation/Observe"
-	Federation_Renew_FullMethodName   = "/weir.federation.v1.Federation/Renew"
+	Federation_Apply_FullMethodName      = "/weir.federation.v1.Federation/Apply"
+	Federation_ApplyKeys_FullMethodName  = "/weir.federation.v1.Federation/ApplyKeys"
+	Federation_ReportKeys_FullMethodName = "/weir.federation.v1.Federation/ReportKeys"
+	Federation_Observe_FullMethodName    = "/weir.federation.v1.Federation/Observe"
+	Federation_Renew_FullMethodName      = "/weir.federation.v1.Federation/Renew"
 )
 
 // FederationClient is the client API for Federation service.
@@ -37,6 +39,13 @@ type FederationClient interface {
 	// Apply applies one command. What it did not answer may have happened; the
 	// command may be sent again.
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*Grant, error)
+	// ApplyKeys grants units of keys of a budget with a key. It is not sent again: without an
+	// answer units may have been granted.
+	ApplyKeys(ctx context.Context, in *ApplyKeysRequest, opts ...grpc.CallOption) (*ApplyKeysResponse, error)
+	// ReportKeys enters what the member counted of the keys of a budget in a window that is over,
+	// and returns what is known of its windows and what the member has to report besides. It may
+	// be sent again.
+	ReportKeys(ctx context.Context, in *ReportKeysRequest, opts ...grpc.CallOption) (*ReportKeysResponse, error)
 	// Observe returns what the hub remembers of a budget.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*State, error)
 	// Renew returns another certificate for the member who calls, whatever name the
@@ -56,6 +65,26 @@ func (c *federationClient) Apply(ctx context.Context, in *ApplyRequest, opts ...
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Grant)
 	err := c.cc.Invoke(ctx, Federation_Apply_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *federationClient) ApplyKeys(ctx context.Context, in *ApplyKeysRequest, opts ...grpc.CallOption) (*ApplyKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyKeysResponse)
+	err := c.cc.Invoke(ctx, Federation_ApplyKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *federationClient) ReportKeys(ctx context.Context, in *ReportKeysRequest, opts ...grpc.CallOption) (*ReportKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportKeysResponse)
+	err := c.cc.Invoke(ctx, Federation_ReportKeys_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +121,13 @@ type FederationServer interface {
 	// Apply applies one command. What it did not answer may have happened; the
 	// command may be sent again.
 	Apply(context.Context, *ApplyRequest) (*Grant, error)
+	// ApplyKeys grants units of keys of a budget with a key. It is not sent again: without an
+	// answer units may have been granted.
+	ApplyKeys(context.Context, *ApplyKeysRequest) (*ApplyKeysResponse, error)
+	// ReportKeys enters what the member counted of the keys of a budget in a window that is over,
+	// and returns what is known of its windows and what the member has to report besides. It may
+	// be sent again.
+	ReportKeys(context.Context, *ReportKeysRequest) (*ReportKeysResponse, error)
 	// Observe returns what the hub remembers of a budget.
 	Observe(context.Context, *ObserveRequest) (*State, error)
 	// Renew returns another certificate for the member who calls, whatever name the
@@ -109,6 +145,12 @@ type UnimplementedFederationServer struct{}
 
 func (UnimplementedFederationServer) Apply(context.Context, *ApplyRequest) (*Grant, error) {
 	return nil, status.Error(codes.Unimplemented, "method Apply not implemented")
+}
+func (UnimplementedFederationServer) ApplyKeys(context.Context, *ApplyKeysRequest) (*ApplyKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApplyKeys not implemented")
+}
+func (UnimplementedFederationServer) ReportKeys(context.Context, *ReportKeysRequest) (*ReportKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportKeys not implemented")
 }
 func (UnimplementedFederationServer) Observe(context.Context, *ObserveRequest) (*State, error) {
 	return nil, status.Error(codes.Unimplemented, "method Observe not implemented")
@@ -151,6 +193,42 @@ func _Federation_Apply_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(FederationServer).Apply(ctx, req.(*ApplyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Federation_ApplyKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApplyKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FederationServer).ApplyKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Federation_ApplyKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FederationServer).ApplyKeys(ctx, req.(*ApplyKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Federation_ReportKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FederationServer).ReportKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Federation_ReportKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FederationServer).ReportKeys(ctx, req.(*ReportKeysRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -201,6 +279,14 @@ var Federation_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Apply",
 			Handler:    _Federation_Apply_Handler,
+		},
+		{
+			MethodName: "ApplyKeys",
+			Handler:    _Federation_ApplyKeys_Handler,
+		},
+		{
+			MethodName: "ReportKeys",
+			Handler:    _Federation_ReportKeys_Handler,
 		},
 		{
 			MethodName: "Observe",

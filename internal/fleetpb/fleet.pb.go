@@ -1926,10 +1926,15 @@ type LimitReport struct {
 	LearningMicros int64 `protobuf:"varint,21,opt,name=learning_micros,json=learningMicros,proto3" json:"learning_micros,omitempty"`
 	// The bound that left values of the key, or tenants, without counters of their own in the
 	// last minute; unspecified when each had one. They share as many counters as shared_keys says.
-	KeysBound     KeysBound `protobuf:"varint,22,opt,name=keys_bound,json=keysBound,proto3,enum=weir.fleet.v1.KeysBound" json:"keys_bound,omitempty"`
-	SharedKeys    int64     `protobuf:"varint,23,opt,name=shared_keys,json=sharedKeys,proto3" json:"shared_keys,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	KeysBound  KeysBound `protobuf:"varint,22,opt,name=keys_bound,json=keysBound,proto3,enum=weir.fleet.v1.KeysBound" json:"keys_bound,omitempty"`
+	SharedKeys int64     `protobuf:"varint,23,opt,name=shared_keys,json=sharedKeys,proto3" json:"shared_keys,omitempty"`
+	// It matched a request, or was asked by name, since its policy has this generation.
+	Matched bool `protobuf:"varint,24,opt,name=matched,proto3" json:"matched,omitempty"`
+	// Otherwise: for how long requests have been asked about that it did not match, from the
+	// first to the last of them.
+	UnmatchedMicros int64 `protobuf:"varint,25,opt,name=unmatched_micros,json=unmatchedMicros,proto3" json:"unmatched_micros,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *LimitReport) Reset() {
@@ -2084,6 +2089,20 @@ func (x *LimitReport) GetKeysBound() KeysBound {
 func (x *LimitReport) GetSharedKeys() int64 {
 	if x != nil {
 		return x.SharedKeys
+	}
+	return 0
+}
+
+func (x *LimitReport) GetMatched() bool {
+	if x != nil {
+		return x.Matched
+	}
+	return false
+}
+
+func (x *LimitReport) GetUnmatchedMicros() int64 {
+	if x != nil {
+		return x.UnmatchedMicros
 	}
 	return 0
 }
@@ -3596,7 +3615,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
 	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xc1\x05\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x86\x06\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -3622,7 +3641,9 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\n" +
 	"keys_bound\x18\x16 \x01(\x0e2\x18.weir.fleet.v1.KeysBoundR\tkeysBound\x12\x1f\n" +
 	"\vshared_keys\x18\x17 \x01(\x03R\n" +
-	"sharedKeysB\x0f\n" +
+	"sharedKeys\x12\x18\n" +
+	"\amatched\x18\x18 \x01(\bR\amatched\x12)\n" +
+	"\x10unmatched_micros\x18\x19 \x01(\x03R\x0funmatchedMicrosB\x0f\n" +
 	"\r_placed_total\"\xc6\x01\n" +
 	"\x06HotKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +

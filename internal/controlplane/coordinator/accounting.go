@@ -125,7 +125,7 @@ func (b *account) adopt(p *policy.Policy, now, since time.Time, inherits func(li
 func promised(p *policy.Policy, l *policy.Limit) audit.Config {
 	c := audit.Config{
 		Generation: p.Generation, Since: p.Since,
-		Promise: bounds(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt,
+		Promise: bounds(l.Params(p)), Keyed: l.Key != nil, Carry: l.Carry(p), Unsettled: !l.Settled(), Resume: resumes(p, l), Reset: p.ResetAt, Clusters: l.Clusters,
 	}
 	for value, params := range l.Overridden(p) {
 		if c.Overrides == nil {
@@ -225,7 +225,9 @@ func (b *accounting) report(h audit.Holder, policies []types.NamespacedName, rep
 			switch r, ok := reports[of]; {
 			case ok:
 				l.Report(h, r, now)
-				spoken[of] = struct{}{}
+				if more {
+					spoken[of] = struct{}{}
+				}
 			case !more && !earlier:
 				l.Pass(h, now)
 			}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -106,4 +107,70 @@ func (t *term) replied(ctx context.Context, s *session, r *fleetpb.AuditReply) {
 		t.reject(s, wrong)
 		s.answer(ctx, answerOf([]rejection{wrong}))
 	}
+}
+
+// unmatchedAfter is for how long requests have to come that a limit does not match until it
+// counts as one that matches none.
+const unmatchedAfter = time.Hour
+
+// matches is what a holder says of the requests that a limit matches.
+type matches uint8
+
+const (
+	undecided matches = iota // none came, or for less than unmatchedAfter
+	some
+	none
+)
+
+func matchesFrom(in *fleetpb.LimitReport) matches {
+	switch {
+	case in.GetMatched():
+		return some
+	case in.GetUnmatchedMicros() >= unmatchedAfter.Microseconds():
+		return none
+	}
+	return undecided
+}
+
+// setMatches keeps what the holder says, and returns the policies for which that changed.
+func (s *session) setMatches(said map[limitName]matches) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var changed []types.NamespacedName
+	for name := range s.matches {
+		if s.serves.limits[name] == nil {
+			delete(s.matches, name)
+		}
+	}
+	for name, now := range said {
+		if s.matches[name] != now {
+			s.matches[name] = now
+			changed = append(changed, name.policy)
+		}
+	}
+	return changed
+}
+
+// observeMatches adds what the holder says of the policy's limits: some of one that matched a
+// request in any pod.
+func (s *session) observeMatches(of types.NamespacedName, into map[string]matches) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, said := range s.matches {
+		if name.policy == of && into[name.limit] != some && said != undecided {
+			into[name.limit] = said
+		}
+	}
+}
+
+// unmatched returns the limits that match no request of those that came, ordered by name.
+func unmatched(said map[string]matches) []string {
+	var names []string
+	for name, m := range said {
+		if m == none {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -28,10 +29,6 @@ type Budgets interface {
 	// Observe returns what is known of the budget of a FederatedBudget.
 	Observe(namespace, name string) budget.Observation
 }
-
-// Usage returns what holders counted of the budget of that id in a window that ended
-// between the instants before and over.
-type Usage = func(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage
 
 // noBudgets are those of a cluster that shares none.
 type noBudgets struct{}
@@ -347,7 +344,7 @@ func (s *boundLimits) sweep(now time.Time) {
 	}
 }
 
-// usage implements Usage.
+// usage is Usage of budget.Counts.
 func (b *accounting) usage(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -358,6 +355,20 @@ func (b *accounting) usage(id string, w limiter.OpenWindow, before, over time.Ti
 		out.Admitted += counted.Admitted
 		out.Refused += counted.Refused
 		out.Complete = out.Complete && counted.Complete
+	}
+	return out
+}
+
+// values is Values of budget.Counts.
+func (b *accounting) values(id string, w limiter.OpenWindow, before, over time.Time, wanted []string) audit.ValueUsage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	began := before.Add(-time.Duration(w.Window) * time.Microsecond) // at the earliest
+	out := audit.ValueUsage{Usage: audit.Usage{Complete: began.After(b.since) && began.After(b.boundLimits.ceased[id])}}
+	for name := range b.boundLimits.byBudget[id] {
+		limit := b.byName[name.policy].limits[name.limit]
+		limit.Inquire(w, wanted)
+		out.Add(limit.Values(w, before, over, b.boundLimits.byPolicy[name.policy][name.limit].since))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	wire "github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/internal/controlplane/region"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -66,8 +67,8 @@ func newCluster(t *testing.T, member string, to remote, sidecars int) *cluster {
 	}
 	c := &cluster{p: federated(limited("shop", 1, worldLimit, limiter.Second), b.ID)}
 	c.leader = lead(t, &memoryTerms{}, publishing(c.p), func(cfg *Config) {
-		cfg.Budgets = func(usage Usage, changed func(types.NamespacedName), _ bool) Budgets {
-			return region.New(region.Config{Source: b, Cluster: member, Local: to, Log: logr.Discard()}, usage, changed)
+		cfg.Budgets = func(counts budget.Counts, changed func(types.NamespacedName), _ bool) Budgets {
+			return region.New(region.Config{Source: b, Cluster: member, Local: to, Log: logr.Discard()}, counts, changed)
 		}
 	})
 	for i := range sidecars {

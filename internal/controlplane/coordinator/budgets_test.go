@@ -40,7 +40,7 @@ func newShared(limit int64) *shared {
 	return &shared{limit: limit, granted: map[string]map[int64]int64{}}
 }
 
-func (s *shared) make(Usage, func(types.NamespacedName), bool) Budgets { return s }
+func (s *shared) make(budget.Counts, func(types.NamespacedName), bool) Budgets { return s }
 
 func (s *shared) Run(ctx context.Context) { <-ctx.Done() }
 

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
@@ -210,4 +211,72 @@ func policyNames(names ...string) (out []types.NamespacedName) {
 		out = append(out, policyName(name))
 	}
 	return out
+}
+
+// TestValuesAreTheSumOverAllLimits counts values in two limits that draw from the budget. Sidecars
+// are asked for those beyond this cluster's part, and for those that are wanted.
+func TestValuesAreTheSumOverAllLimits(t *testing.T) {
+	p := federatedOf("checkout", map[string]string{"a": "x", "b": "x", "c": "y"})
+	for i := range p.Limits {
+		p.Limits[i].Key, p.Limits[i].Clusters = &policy.Key{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-user"}}, MaxKeys: 100, OnMissing: policy.Skip}, 2
+	}
+	window := limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
+	synctest.Test(t, func(t *testing.T) {
+		b := &ledgerFixture{t: t, accounting: newAccounting(time.Now())}
+		b.publish(p)
+		asked := map[string]struct{}{}
+		second := func(reports map[limitName]audit.Report) {
+			for _, h := range []string{web, api} {
+				b.accounting.report(holderOf(h), policyNames("checkout"), reports, map[limitName]struct{}{}, false)
+			}
+			ask, _ := b.accounting.advance(time.Now())
+			for _, q := range ask {
+				for _, hash := range q.Hashes {
+					asked[hash] = struct{}{}
+				}
+				for _, h := range q.Holders {
+					b.accounting.reply(h, question{limit: q.limit, id: q.ID}, []audit.KeyCount{{Hash: "u", Admitted: 3}, {Hash: "v", Admitted: 1, Refused: 1}}, false)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		for range 10 {
+			second(nil)
+		}
+		before := time.Now()
+		counted := row(5, 1) // 3 of u, 1 of v and 1 of another
+		counted.Rows[0].Keys = []audit.KeyCount{{Hash: "u", Admitted: 3}}
+		counted.Rows[0].Unlisted[0] = 1
+		reports := map[limitName]audit.Report{}
+		for _, limit := range []string{"a", "b", "c"} {
+			reports[limitName{policy: policyName("checkout"), limit: limit}] = counted
+		}
+		second(reports)
+		over := time.Now()
+		settle := func() {
+			for range 4 {
+				second(map[limitName]audit.Report{})
+			}
+		}
+		settle()
+		want := audit.ValueUsage{
+			Usage: audit.Usage{Admitted: 20, Refused: 4, Complete: true}, Hidden: 4,
+			Keys: map[string]audit.KeyCount{"u": {Hash: "u", Admitted: 12}},
+		}
+		if diff := cmp.Diff(want, b.accounting.values("x", window, before, over, nil)); diff != "" {
+			t.Errorf("values (-want +got)\n%s", diff)
+		}
+		b.accounting.values("x", window, before, over, []string{"v"})
+		settle()
+		want.Keys["v"] = audit.KeyCount{Hash: "v", Admitted: 4, Refused: 4}
+		if diff := cmp.Diff(want, b.accounting.values("x", window, before, over, []string{"v"})); diff != "" {
+			t.Errorf("values that are wanted (-want +got)\n%s", diff)
+		}
+		if _, v := asked["v"]; !v {
+			t.Errorf("asked for %v", asked)
+		}
+		if got := b.accounting.values("nobody's", window, before, over, nil); !got.Complete || len(got.Keys) != 0 {
+			t.Errorf("of a budget that no limit draws from: %+v", got)
+		}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
@@ -41,7 +42,7 @@ const (
 	beginRetry     = time.Second
 	maxNonce       = 64        // bytes
 	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
-	// connectionBuffer is how many bytes are read from, or written to, a connection at a time.
+	// connectionBuffer is how many bytes are written to a connection at a time.
 	connectionBuffer = 4 << 10
 )
 
@@ -84,10 +85,10 @@ type Config struct {
 	Leadership    Leadership            // nil: leadership is held until Start's context is done
 	Registerer    prometheus.Registerer // nil: metrics are not exposed
 	// Budgets returns, for one term, what hands on this cluster's parts of the budgets that
-	// it shares with others. usage returns what sidecars counted of a budget; changed is
+	// it shares with others. counts are what sidecars counted; changed is
 	// called with each FederatedBudget that changed, and does not block; first says that
 	// nobody led before. Nil: the cluster shares none.
-	Budgets func(usage Usage, changed func(types.NamespacedName), first bool) Budgets
+	Budgets func(counts budget.Counts, changed func(types.NamespacedName), first bool) Budgets
 	// Births keep when limits were first put in force, Facts asks a store other than the
 	// controller's own about itself, and Limits returns all limits that exist. Births nil:
 	// no limit is known to be new.
@@ -133,6 +134,7 @@ type Coordinator struct {
 	waiting         *waiting
 	refusals        *connlimit.Refusals
 	streams         *streams
+	crew            *crew
 	unauthenticated int                  // connections without an authenticated stream that there is room for
 	present         atomic.Pointer[term] // nil while this process does not lead
 	listen          func(ctx context.Context, address string) (net.Listener, error)
@@ -148,6 +150,7 @@ func New(config Config) *Coordinator {
 		metrics:         m,
 		refusals:        refusals,
 		streams:         newStreams(connlimit.PodsIn(heap), refusals),
+		crew:            newCrew(),
 		unauthenticated: connlimit.ConnectionsIn(heap),
 		notices:         newNotices(),
 		poolNotices:     newNotices(),
@@ -179,6 +182,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.refusals.LogTo(log.FromContext(ctx).WithName("coordinator"))
 	limited := connlimit.NewListener(listener, c.unauthenticated, c.refusals, c.metrics.connections)
 	server := c.newServer(limited)
+	defer c.crew.stop()
 	defer stopServer(server)
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)

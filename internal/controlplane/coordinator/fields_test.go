@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
@@ -30,7 +31,7 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 	placed := int64(9)
 	in := &fleetpb.LimitReport{
 		Generation: 1, AdmittedTotal: 2, RefusedTotal: 3, RoundTripsTotal: 4, UnplacedTotal: 5, ActiveKeys: 6, PlacedTotal: &placed, Waiting: true,
-		LearningReason: int32(limiter.Amnesia), LearningMicros: 7, KeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS, SharedKeys: 26,
+		LearningReason: int32(limiter.Amnesia), LearningMicros: 7, KeysBound: fleetpb.KeysBound_KEYS_BOUND_MAX_KEYS, SharedKeys: 26, Matched: true,
 		Hottest: []*fleetpb.HotKey{{Hash: hash("a"), Admitted: 8, Refused: 9, Error: 1, AdmittedPerMinute: 8.5, RefusedPerMinute: 9.5}},
 		Windows: []*fleetpb.WindowReport{{
 			Windows: []*fleetpb.Window{{Rate: rate(10, 0, false), Index: 11, Granted: 12}},
@@ -42,7 +43,7 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 		}},
 	}
 	behind := &fleetpb.LimitReport{
-		LearningReason: int32(limiter.ClockBehind), LearningMicros: 7,
+		LearningReason: int32(limiter.ClockBehind), LearningMicros: 7, UnmatchedMicros: unmatchedAfter.Microseconds(),
 		Windows: []*fleetpb.WindowReport{{Windows: []*fleetpb.Window{
 			{Rate: rate(26, 0, false), Index: 27}, {Rate: &fleetpb.Rate{Limit: 28, WindowMicros: int64(limiter.MaxWindow), Monthly: true}, Index: 24000},
 		}}},
@@ -51,7 +52,7 @@ func TestEveryFieldOfAReportIsRead(t *testing.T) {
 		report, _, wrong := reportFrom(r)
 		learned, err := learningFrom(r, time.Unix(0, 0))
 		full, unread := keysFullFrom(r)
-		return []any{report, learned, full}, errors.Join(append(wrong, err, unread)...)
+		return []any{report, learned, full, matchesFrom(r)}, errors.Join(append(wrong, err, unread)...)
 	}, "LimitReport.Namespace", "LimitReport.Policy", "LimitReport.Limit", "LimitReport.StoreError", // which enterReport reads
 		"HotKey.Error",                  // which only bounds the others
 		"Learning.Since",                // which is now
@@ -174,6 +175,7 @@ func whole() policy.Policy {
 		Consistency: policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 8, Expiry: policy.CarryOver, LowWater: 2},
 		Limits: []policy.Limit{{
 			Name: "l", Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}, {Limit: 300, Window: limiter.Day}}, Key: &policy.Key{MaxKeys: 24},
+			Clusters:  7,
 			Retention: limiter.Retention{Durable: true, Resume: true}, Cost: &policy.Cost{Default: 1, Max: 5, ResponseHeader: "x-used"},
 			Overrides: []policy.Override{{Values: []policy.Value{{"gold"}}, Rates: []limiter.Rate{{Limit: 20, Window: limiter.Second}}}},
 		}},
@@ -183,7 +185,7 @@ func whole() policy.Policy {
 func TestEveryFieldOfAPolicyReachesTheAudit(t *testing.T) {
 	p := whole()
 	want := audit.Config{
-		Generation: 4, Since: 5, Reset: 6, Keyed: true, Carry: 9, Unsettled: true, Resume: true,
+		Generation: 4, Since: 5, Reset: 6, Keyed: true, Carry: 9, Unsettled: true, Resume: true, Clusters: 7,
 		Promise: audit.Promise{Rates: p.Limits[0].Rates, Most: []int64{10, 300}},
 		Overrides: map[string]audit.Promise{
 			store.HashValue("gold"): {Rates: p.Limits[0].Overrides[0].Rates, Most: []int64{20}},
@@ -338,11 +340,12 @@ func TestEveryFieldOfAQueryIsSent(t *testing.T) {
 func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 	name := types.NamespacedName{Namespace: "n", Name: "p"}
 	s := &session{
-		queue: make(chan *fleetpb.ToHolder, 1), holders: map[types.NamespacedName]int64{}, back: true,
+		out: outbox.New[*fleetpb.ToHolder](1), holders: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
 	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, absence.New(func() limiter.Instant { return 1 }, true, nil))
-	got := (<-s.queue).GetHolders().GetCounts()
+	sent, _ := s.out.Next()
+	got := sent.GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {
 		t.Errorf("it heard of %v", got)
 	}

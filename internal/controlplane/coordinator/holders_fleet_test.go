@@ -133,8 +133,11 @@ func (m *member) join(to *term, config *config) {
 
 // hear has the sidecar do what the leader sent it, unless its stream is broken.
 func (m *member) hear() {
-	for m.leader != nil && m.session != nil && len(m.session.queue) > 0 {
-		message := <-m.session.queue
+	for m.leader != nil && m.session != nil {
+		message, ok := m.session.out.Next()
+		if !ok {
+			return
+		}
 		for _, count := range message.GetHolders().GetCounts() {
 			m.engine.SetHolders(count.GetHolders())
 		}

@@ -55,8 +55,11 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 	s.awaitConfig(ctx)
 	limit, err := s.limit(r)
 	answer := func(err error) {
-		if s.told.Load() && limiter.Op(r.GetOp()) != limiter.Return {
-			return // what is granted would be lost: it is asked of the next leader
+		if limiter.Op(r.GetOp()) != limiter.Return {
+			if !s.parts.answer() {
+				return // what is granted would be lost: it is asked of the next leader
+			}
+			defer s.parts.answered()
 		}
 		reply, malformed := t.lease(ctx, limit, err, r)
 		if reply.GetError() != "" && t.parting.Load() {

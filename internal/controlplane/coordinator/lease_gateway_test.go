@@ -239,6 +239,38 @@ func TestASlowStoreHoldsUpNothingElseOfItsStream(t *testing.T) {
 	})
 }
 
+// TestALeaseThatIsUnderWayIsAnsweredBeforeTheGoodbye, since what it grants would be lost.
+func TestALeaseThatIsUnderWayIsAnsweredBeforeTheGoodbye(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, g := behind(limited("shop", 1, 10, limiter.Second)), newThrough()
+		p.Name, g.hang = "slow", make(chan struct{})
+		l := lead(t, &memoryTerms{}, publishing(p), g.by)
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		s.config()
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: &fleetpb.LeaseRequest{
+			Id: 7, Key: &fleetpb.Key{Namespace: "shop", Policy: "slow", Limit: "all"}, Generation: 1,
+			Op: int32(limiter.Take), Min: 1, Want: 1, Gateway: p.Store.Sent().Address,
+			Rates: []*fleetpb.Rate{{Limit: 10, WindowMicros: int64(limiter.Second)}},
+		}}})
+		synctest.Wait()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.end()
+		}()
+		synctest.Wait()
+		close(g.hang)
+		if r := s.recv(); r.GetLease().GetGranted() != 1 {
+			t.Errorf("the sidecar hears %v, want its lease", r)
+		}
+		if r := s.recv(); r.GetGoodbye() == nil {
+			t.Errorf("then it hears %v, want goodbye", r)
+		}
+		<-ended
+	})
+}
+
 // TestErrorsOfAStoreBehindTheController are not the holder's fault.
 func TestErrorsOfAStoreBehindTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

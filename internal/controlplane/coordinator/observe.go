@@ -32,6 +32,9 @@ type Observation struct {
 	// KeysFull are the limits with values that share counters because sidecars have no room for
 	// more, by name.
 	KeysFull map[string]KeysFull
+	// Unmatched are the limits that matched no request in any sidecar since the policy has this
+	// generation, while requests came for an hour; ordered by name.
+	Unmatched []string
 }
 
 // A Session is one connected sidecar process that has to do with a policy or a pool.
@@ -98,16 +101,19 @@ func (c *Coordinator) Observe(namespace, name string) Observation {
 
 func (t *term) observe(name types.NamespacedName) Observation {
 	out := Observation{Term: t.number, Learning: map[string]Learning{}, KeysFull: map[string]KeysFull{}}
+	said := map[string]matches{}
 	for _, s := range t.sessions.in(name.Namespace) {
 		if view, ok := s.observe(name); ok {
 			out.Sessions = append(out.Sessions, view)
 		}
 		s.observeLearning(name, out.Learning)
 		s.observeKeysFull(name, out.KeysFull)
+		s.observeMatches(name, said)
 		if s.enforces(name) {
 			out.Holders++
 		}
 	}
+	out.Unmatched = unmatched(said)
 	if all := t.crowded.Load(); all != nil {
 		out.Crowded = slices.Sorted(slices.Values((*all)[name]))
 	}

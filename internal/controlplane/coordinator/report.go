@@ -69,6 +69,7 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 	storeErrors := map[limitName]string{}
 	learning, now := map[limitName]Learning{}, time.Now()
 	full := map[limitName]KeysFull{}
+	matches := map[limitName]matches{}
 	var doubted []limitName
 	for _, l := range r.GetLimits() {
 		name := limitName{
@@ -102,15 +103,20 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		if unread == nil {
 			full[name] = keys
 		}
+		matches[name] = matchesFrom(l)
+	}
+	if r.GetMore() && s.spoken == nil {
+		s.spoken = map[limitName]struct{}{}
 	}
 	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
-		clear(s.spoken)
+		s.spoken = nil
 	}
 	t.accounting.doubt(doubted)
 	t.notices.add(s.setStoreErrors(storeErrors)...)
 	t.notices.add(s.setLearning(learning)...)
 	t.notices.add(s.setKeysFull(full)...)
+	t.notices.add(s.setMatches(matches)...)
 	return append(wrong, t.enterPools(s, r.GetPools())...)
 }
 

@@ -265,22 +265,12 @@ func TestALimitThatGrantsNothingIsObserved(t *testing.T) {
 
 func TestSidecarsWithoutRoomForKeysAreObserved(t *testing.T) {
 	withPair(t, keyed(limited("shop", 1, 10, limiter.Second), 100), func(t *testing.T, l *leader, a, b *sidecar) {
-		notified := func() (any bool) {
-			for synctest.Wait(); ; synctest.Wait() {
-				select {
-				case <-l.Changed():
-					any = true
-				default:
-					return any
-				}
-			}
-		}
 		says := func(s *sidecar, bound fleetpb.KeysBound, shared int64) (isNew bool) {
-			notified()
+			l.drained()
 			r := counted(1, 0)
 			r.KeysBound, r.SharedKeys = bound, shared
 			s.report(r)
-			return notified()
+			return l.drained()
 		}
 		wants := func(want KeysFull) {
 			t.Helper()

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
@@ -26,18 +26,23 @@ func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
 	config := c.TLS.Clone()
 	config.MinVersion = tls.VersionTLS13
 	server := grpc.NewServer(
-		grpc.Creds(through.Credentials(credentials.NewTLS(config))),
+		grpc.Creds(through.Credentials(credentials.NewTLS(config), handshakeTimeout)),
+		grpc.InTapHandle(arrive),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(2), // the next while the last one ends
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
-		// Thousands of connections that send a little each second are not to hold the
-		// buffers of a few that send all the time.
-		grpc.ReadBufferSize(connectionBuffer),
+		// Thousands of connections that send a little each second are not to hold what a few
+		// need that send all the time: TLS has what it read in a buffer of its own already, and
+		// the headers of the only stream come once.
+		grpc.ReadBufferSize(0),
 		grpc.WriteBufferSize(connectionBuffer),
+		grpc.HeaderTableSize(0),
 		grpc.StaticStreamWindowSize(receiveWindow),
 		grpc.StaticConnWindowSize(receiveWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 2 * time.Second}),
+		// As long as a sidecar may be silent. Where either side is short of processors, less
+		// would end streams that are well, and have all of them come back at once.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silenceTimeout / 2, Timeout: silenceTimeout / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
 	fleetpb.RegisterFleetServer(server, &service{c: c})
@@ -67,7 +72,9 @@ func (v *service) Connect(stream fleetpb.Fleet_ConnectServer) error {
 
 // receive has the stream wait if it asks for that, and then be served by the term.
 func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
-	id, err := c.authenticate(stream.Context())
+	var id podauth.Identity
+	var err error
+	c.crew.do(func() { id, err = c.authenticate(stream.Context()) })
 	if err != nil {
 		return err
 	}
@@ -108,22 +115,41 @@ func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	s := newSession(id, hello, stop)
-	if err := t.enter(s); err != nil {
+	var err error
+	t.crew.do(func() { err = t.enter(s) })
+	if err != nil {
 		return err
 	}
 	defer t.sessions.serving.Done()
-	// Both end with the stream, which ends with this call; either may be blocked in
-	// the stream until then.
-	go s.send(ctx, stream)
-	go s.receive(ctx, t, stream)
+	s.out.Open(func(m *fleetpb.ToHolder) bool { return s.send(ctx, stream, m) })
+	go s.receive(ctx, t, stream) // ends with the stream, which ends with this call
 	<-ctx.Done()
 	cause := context.Cause(ctx)
-	t.leave(s, cause)
+	t.crew.do(func() { t.leave(s, cause) })
 	close(s.gone)
 	if errors.Is(cause, errLeft) {
 		return nil
 	}
 	return cause
+}
+
+// An arrival is a stream that arrived.
+type arrival struct {
+	authorization []string // as it came; nil once it was read
+}
+
+type arrivalKey struct{}
+
+// arrive takes the token of a stream out of what is kept while the stream lasts.
+func arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
+	a := &arrival{authorization: info.Header["authorization"]}
+	delete(info.Header, "authorization")
+	return context.WithValue(ctx, arrivalKey{}, a), nil
+}
+
+// arrivalOf returns that of the stream with the context.
+func arrivalOf(ctx context.Context) *arrival {
+	return ctx.Value(arrivalKey{}).(*arrival) //nolint:forcetypeassert // arrive has seen every stream
 }
 
 // firstMessage returns the next message of a stream that has no session. The stream ends
@@ -207,7 +233,7 @@ func (t *term) leave(s *session, cause error) {
 
 // authenticate returns whose token the stream carries; its error is a status.
 func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error) {
-	token, ok := bearer(ctx)
+	token, ok := arrivalOf(ctx).bearer()
 	if !ok {
 		c.metrics.authentications.WithLabelValues("missing").Inc()
 		return podauth.Identity{}, status.Error(codes.Unauthenticated, "no bearer token in the authorization metadata")
@@ -230,9 +256,10 @@ func (c *Coordinator) authenticate(ctx context.Context) (podauth.Identity, error
 	return id, nil
 }
 
-func bearer(ctx context.Context) (string, bool) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	values := md.Get("authorization")
+// bearer returns the token that the stream came with, once.
+func (a *arrival) bearer() (string, bool) {
+	values := a.authorization
+	a.authorization = nil
 	if len(values) != 1 {
 		return "", false
 	}

@@ -22,7 +22,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/grpc/test/bufconn"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -554,6 +556,41 @@ func TestWhoIsLetIn(t *testing.T) {
 					t.Errorf("code = %v, want %v", got, tc.want)
 				}
 			})
+		})
+	}
+}
+
+// TestATokenIsReadOnce, and nothing that lasts as long as the stream holds it.
+func TestATokenIsReadOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		came  []string
+		token string
+		ok    bool
+	}{
+		"a token":    {[]string{"Bearer a.b.c"}, "a.b.c", true},
+		"none":       {nil, "", false},
+		"two":        {[]string{"Bearer a", "Bearer b"}, "", false},
+		"a password": {[]string{"Basic a"}, "a", false},
+		"an empty":   {[]string{"Bearer "}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := metadata.MD{"user-agent": {"weir"}}
+			if tc.came != nil {
+				header["authorization"] = tc.came
+			}
+			ctx, err := arrive(metadata.NewIncomingContext(t.Context(), header), &tap.Info{Header: header})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept, _ := metadata.FromIncomingContext(ctx); len(kept["authorization"]) > 0 || len(kept) != 1 {
+				t.Errorf("the stream keeps %v", kept)
+			}
+			if token, ok := arrivalOf(ctx).bearer(); ok != tc.ok || ok && token != tc.token {
+				t.Errorf("token %q, %t, want %q, %t", token, ok, tc.token, tc.ok)
+			}
+			if token, ok := arrivalOf(ctx).bearer(); ok {
+				t.Errorf("it is kept: %q", token)
+			}
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 )
@@ -52,10 +52,10 @@ type session struct {
 	// promises says that the holder promises what it is asked for.
 	promises bool
 
-	queue chan *fleetpb.ToHolder
+	out   *outbox.Box[*fleetpb.ToHolder]
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	gone  chan struct{}           // closed when the session has ended
-	told  atomic.Bool             // goodbye is queued: no answer would reach the holder
+	parts parting                 // orders goodbye and answers
 	close context.CancelCauseFunc // first cause wins
 
 	slots   chan struct{} // a token for each lease that async waits for
@@ -79,6 +79,7 @@ type session struct {
 	storeErrors map[limitName]string
 	learning    map[limitName]Learning
 	keysFull    map[limitName]KeysFull
+	matches     map[limitName]matches
 	// Rows that could not be read, of limits and of pools. The limits and pools that there
 	// are bound their number.
 	rejected, rejectedPools map[limitName]rejected
@@ -97,16 +98,16 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		promises:    hello.GetPromises(),
-		queue:       make(chan *fleetpb.ToHolder, queueSize),
+		out:         outbox.New[*fleetpb.ToHolder](queueSize),
 		known:       make(chan struct{}),
 		gone:        make(chan struct{}),
 		close:       stop,
 		slots:       make(chan struct{}, maxAsync),
 		through:     map[string]chan struct{}{},
 		storeErrors: map[limitName]string{},
-		spoken:      map[limitName]struct{}{},
 		learning:    map[limitName]Learning{},
 		keysFull:    map[limitName]KeysFull{},
+		matches:     map[limitName]matches{},
 		rejected:    map[limitName]rejected{}, rejectedPools: map[limitName]rejected{},
 		questions: map[uint64]question{},
 		clocks:    map[string]struct{}{},
@@ -120,9 +121,7 @@ func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, 
 // push queues a message for the holder without waiting; a holder for which too
 // many wait loses its session.
 func (s *session) push(m *fleetpb.ToHolder) {
-	select {
-	case s.queue <- m:
-	default:
+	if !s.out.Push(m) {
 		s.close(errSlow)
 	}
 }
@@ -130,17 +129,12 @@ func (s *session) push(m *fleetpb.ToHolder) {
 // answer queues a message that the holder asked for. It waits for a slow holder,
 // whose own requests wait meanwhile, but not for long.
 func (s *session) answer(ctx context.Context, m *fleetpb.ToHolder) {
-	select {
-	case s.queue <- m:
+	if s.out.Push(m) {
 		return
-	default:
 	}
-	stalled := time.NewTimer(stallTimeout)
-	defer stalled.Stop()
-	select {
-	case s.queue <- m:
-	case <-ctx.Done():
-	case <-stalled.C:
+	patience, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	if !s.out.Put(patience, m) && ctx.Err() == nil {
 		s.close(errSlow)
 	}
 }
@@ -263,24 +257,22 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	return differing(before, s.serves)
 }
 
-// send writes queued messages to the stream until it breaks, ctx is done or goodbye is said: then
-// the holder ends the stream, or the session ends without it.
-func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m := <-s.queue:
-			if err := stream.Send(m); err != nil {
-				s.close(err)
-				return
-			}
-			if m.GetGoodbye() != nil {
-				time.AfterFunc(partStep, func() { s.close(errParted) })
-				return
-			}
-		}
+// send writes a message to the stream. It reports false when that was the last one: the stream is
+// broken, ctx is done, or goodbye is said. Then the holder ends the stream, or the session ends
+// without it.
+func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer, m *fleetpb.ToHolder) (more bool) {
+	if ctx.Err() != nil {
+		return false
 	}
+	if err := stream.Send(m); err != nil {
+		s.close(err)
+		return false
+	}
+	if m.GetGoodbye() != nil {
+		time.AfterFunc(partStep, func() { s.close(errParted) })
+		return false
+	}
+	return true
 }
 
 // receive handles what the holder sends until the stream breaks.
@@ -289,18 +281,23 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 	defer silence.Stop()
 	defer s.waiting.Wait()
 	messages := newMessageLimit()
+	var m *fleetpb.FromHolder
+	var err error
+	handle := func() {
+		t.throttle(ctx, s, messages)
+		t.arrive(s)
+		err = t.handle(ctx, s, m)
+	}
 	for {
-		m, err := stream.Recv()
+		m, err = stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = status.Error(codes.Canceled, "the sidecar closed the stream")
 		}
 		if err == nil {
 			silence.Reset(silenceTimeout)
-			t.throttle(ctx, s, messages)
-			t.arrive(s)
-			err = t.handle(ctx, s, m)
+			t.crew.do(handle)
 		}
-		if err != nil && s.told.Load() && !errors.Is(err, errLeft) {
+		if err != nil && s.parts.begun() && !errors.Is(err, errLeft) {
 			err = errParted
 		}
 		if err != nil {
@@ -318,9 +315,10 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		t.serveLease(ctx, s, m.Lease)
 		return nil
 	case *fleetpb.FromHolder_Heartbeat:
-		if s.told.Load() {
+		if !s.parts.answer() {
 			return nil
 		}
+		defer s.parts.answered()
 		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
 			s.answer(ctx, share)
 		}

@@ -130,17 +130,76 @@ func (ss *sessions) part(reason string) {
 	defer cancel()
 	for some := range slices.Chunk(ss.all(), partAtOnce) {
 		for _, s := range some {
-			s.told.Store(true)
-			s.push(goodbye)
+			s.parts.begin(func() { s.push(goodbye) })
 		}
 		step, over := context.WithTimeout(late, partStep)
 		for _, s := range some {
 			select {
 			case <-s.gone:
 			case <-step.Done():
+				s.parts.insist()
 			}
 		}
 		over()
+	}
+}
+
+// A parting orders the goodbye to a holder behind the answers that are under way, since none reaches
+// it afterwards. What is granted in such an answer would be lost to the window.
+type parting struct {
+	mu      sync.Mutex
+	told    bool   // no answer begins any more
+	answers int    // that are under way
+	goodbye func() // is called when none is; nil unless one is waited for
+}
+
+// answer begins an answer, and reports false when it is too late for one. answered ends it.
+func (p *parting) answer() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.told {
+		p.answers++
+	}
+	return !p.told
+}
+
+func (p *parting) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answers--; p.answers == 0 {
+		p.say()
+	}
+}
+
+// begin has no answer begin any more, and calls goodbye when none is under way.
+func (p *parting) begin(goodbye func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told, p.goodbye = true, goodbye
+	if p.answers == 0 {
+		p.say()
+	}
+}
+
+// begun reports whether no answer begins any more.
+func (p *parting) begun() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
+}
+
+// insist calls goodbye now, whatever is under way, unless it was called.
+func (p *parting) insist() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.say()
+}
+
+// say calls goodbye, once. The lock is held.
+func (p *parting) say() {
+	if p.goodbye != nil {
+		p.goodbye()
+		p.goodbye = nil
 	}
 }
 

@@ -229,3 +229,58 @@ func (t *term) throttle(ctx context.Context, s *session, messages *rate.Limiter)
 	case <-ctx.Done():
 	}
 }
+
+// maxIdle is how many goroutines of a crew wait for work.
+const maxIdle = 32
+
+// A crew does work that needs much stack. The goroutine of a stream waits for messages for days, and
+// Go halves a stack only while less than a quarter of it is in use: so a few goroutines have the large
+// stacks, and not one for each stream.
+type crew struct {
+	jobs chan job
+	idle chan struct{} // a token for each that waits
+	over chan struct{} // closed when none has to wait any more
+}
+
+type job struct {
+	do   func()
+	done chan<- struct{}
+}
+
+func newCrew() *crew {
+	return &crew{jobs: make(chan job), idle: make(chan struct{}, maxIdle), over: make(chan struct{})}
+}
+
+// do returns when f has, which another goroutine calls.
+func (c *crew) do(f func()) {
+	done := make(chan struct{})
+	next := job{do: f, done: done}
+	select {
+	case c.jobs <- next:
+	default:
+		go c.work(next)
+	}
+	<-done
+}
+
+// work does a job, and then others while there is room to wait for them.
+func (c *crew) work(next job) {
+	for {
+		next.do()
+		close(next.done)
+		select {
+		case c.idle <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case next = <-c.jobs:
+			<-c.idle
+		case <-c.over:
+			return
+		}
+	}
+}
+
+// stop ends those that wait. Jobs are still done.
+func (c *crew) stop() { close(c.over) }

@@ -122,9 +122,9 @@ func (f *benchmarkedFleet) order(b *testing.B) {
 func (f *benchmarkedFleet) end(b *testing.B) {
 	b.Helper()
 	_ = f.in.Close()
-	_, _ = io.Copy(io.Discard, f.out)
+	said, _ := io.ReadAll(f.out)
 	if err := f.Wait(); err != nil {
-		b.Error(err)
+		b.Errorf("%v: %s", err, said)
 	}
 }
 

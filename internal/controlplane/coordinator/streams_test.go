@@ -2,11 +2,16 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
+	"runtime/pprof"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -330,6 +335,79 @@ func TestAPodThatSendsTooMuchWaits(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(l.metrics.refusals.WithLabelValues(string(connlimit.BoundMessages))); n == 0 {
 			t.Error("nothing shows that the pod met the bound")
+		}
+	})
+}
+
+// TestAStreamAtRestHasTwoGoroutines here, beside those of its connection: one waits for a message,
+// and the handler's for the end.
+func TestAStreamAtRestHasTwoGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		defer l.end()
+		const sidecars = 5
+		for i := range sidecars {
+			s := l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer s.close()
+			s.config()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		var stacks strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]int{}
+		for one := range strings.SplitSeq(stacks.String(), "\n\n") {
+			for _, in := range []string{"coordinator.(*session).receive(", "coordinator.(*term).serve(", "coordinator.(*session).send(", "outbox.(*Box", "coordinator.firstMessage"} {
+				if strings.Contains(one, in) {
+					of[in]++
+				}
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"coordinator.(*session).receive(": sidecars, "coordinator.(*term).serve(": sidecars}, of); diff != "" {
+			t.Errorf("goroutines of %d streams (-want +got):\n%s", sidecars, diff)
+		}
+	})
+}
+
+// TestACrewIsSmall: more goroutines work when there is more work at once, and few of them wait for more.
+func TestACrewIsSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew()
+		var did atomic.Int64
+		work := func(times int, takes time.Duration) {
+			var all sync.WaitGroup
+			for range times {
+				all.Go(func() {
+					before, done := time.Now(), false
+					c.do(func() {
+						time.Sleep(takes)
+						done = true
+						did.Add(1)
+					})
+					if !done || time.Since(before) != takes {
+						t.Errorf("do returned after %s and the work was done: %t", time.Since(before), done)
+					}
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+		}
+		work(1, time.Second)
+		work(1, time.Second)
+		if got := len(c.idle); got != 1 {
+			t.Errorf("%d goroutines wait after two jobs one after the other, want 1", got)
+		}
+		work(10*maxIdle, time.Second)
+		if got := len(c.idle); got != maxIdle {
+			t.Errorf("%d goroutines wait, want %d", got, maxIdle)
+		}
+		c.stop()
+		synctest.Wait()
+		work(3, time.Second) // and the bubble ends although jobs came later
+		if did.Load() != 2+10*maxIdle+3 {
+			t.Errorf("%d jobs were done", did.Load())
 		}
 	})
 }

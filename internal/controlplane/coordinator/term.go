@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
@@ -167,7 +168,7 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: t.create}
 	}
 	if c.Budgets != nil {
-		t.budgets = c.Budgets(t.accounting.usage, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
+		t.budgets = c.Budgets(budget.Counts{Usage: t.accounting.usage, Values: t.accounting.values}, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
 	}
 	return t
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
@@ -32,6 +33,24 @@ func TestEveryFieldOfACommandIsSent(t *testing.T) {
 	}
 	fieldtest.Matter(t, sent, func(c *federationpb.Command) (any, error) { return commandFrom(c) },
 		"Command.Memory", "Command.Born", "Command.List")
+}
+
+// TestEveryFieldOfARequestForKeysIsSent but the member, whom the connection proves.
+func TestEveryFieldOfARequestForKeysIsSent(t *testing.T) {
+	in := &keys.Request{Member: "a", Asks: []keys.KeyAsk{{Hash: "k", Ask: keys.Ask{Min: 1, Want: 2}}}}
+	fieldtest.Matter(t, []*keys.Request{in}, func(r *keys.Request) (any, error) { return proto.Marshal(keysTo(*r)) }, "Request.Member")
+	fieldtest.Matter(t, []*federationpb.ApplyKeysRequest{keysTo(*in)}, func(r *federationpb.ApplyKeysRequest) (any, error) { return keysFrom(r), nil },
+		"Request.Member", "ApplyKeysRequest.Budget", "ApplyKeysRequest.WindowMicros") // which the service reads
+}
+
+// TestEveryFieldOfAReplyIsSent but what the coordinator needs for itself.
+func TestEveryFieldOfAReplyIsSent(t *testing.T) {
+	in := &keys.Reply{
+		Reason: ledger.Granted, Epoch: ledger.Epoch{Index: 1, Term: 2}, Limit: 3, ExpiresIn: 4, RetryAfter: 5, Now: 6,
+		Grants: []keys.Grant{{Units: 7, Remaining: 8, Lacks: true}},
+	}
+	fieldtest.Matter(t, []*keys.Reply{in}, func(r *keys.Reply) (any, error) { return proto.Marshal(replyTo(*r)) }, "Grant.Raise")
+	fieldtest.Matter(t, []*federationpb.ApplyKeysResponse{replyTo(*in)}, func(r *federationpb.ApplyKeysResponse) (any, error) { return replyFrom(r) }, "Grant.Raise")
 }
 
 // TestEveryFieldOfAStateIsSent but vouches.

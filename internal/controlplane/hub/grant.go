@@ -39,12 +39,8 @@ func grantFrom(in *federationpb.Grant) (ledger.Grant, error) {
 		ExpiresIn: limiter.Micros(in.GetExpiresInMicros()), RetryAfter: limiter.Micros(in.GetRetryAfterMicros()),
 		Now: limiter.Instant(in.GetNowMicros()),
 	}
-	for reason, sent := range reasons {
-		if sent == in.GetReason() {
-			g.Reason = reason
-		}
-	}
-	if g.Reason == 0 {
+	var ok bool
+	if g.Reason, ok = reasonFrom(in.GetReason()); !ok {
 		return g, fmt.Errorf("a grant for reason %d", in.GetReason())
 	}
 	return g, counts(g.Seq, g.Epoch.Index, g.Epoch.Term, g.Granted, g.Slice, g.NowSlice, g.Limit, g.Remaining,

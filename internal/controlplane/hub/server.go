@@ -28,6 +28,7 @@ const (
 type ServerConfig struct {
 	Address     string // host:port to listen on
 	Coordinator Coordinator
+	Audits      *Audits // nil: the values of budgets with a key are not measured
 	Budgets     Budgets
 	Credentials *Credentials
 	Leadership  Leadership            // nil: leadership is held until Start's context is done

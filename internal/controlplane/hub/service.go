@@ -10,9 +10,38 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-dev/weir/internal/federationpb"
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/store"
 )
+
+// Coordinator is what the server needs of the coordinator of the budgets: a
+// federation.Coordinator and a keyed.Coordinator, which a Client is as well.
+type Coordinator interface {
+	Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error)
+	ApplyKeys(ctx context.Context, id string, p ledger.Params, r keys.Request) (keys.Reply, error)
+	Observe(ctx context.Context, id string) (ledger.State, error)
+}
+
+// Budgets knows what this hub keeps. Its methods are called often and by several
+// goroutines; they do not block, and the caller does not change what they return.
+type Budgets interface {
+	// Budget returns what the budget of that id is divided by, and false when this hub
+	// does not keep it.
+	Budget(id string) (ledger.Params, bool)
+	// Members returns the names of all members of all budgets that this hub keeps, each
+	// once or more often. The hub's own may be among them.
+	Members() []string
+	// Credentialed returns the names of those that have a Secret in the controller's namespace,
+	// each once: a bounded number, whatever budgets name. The hub's own is not among them.
+	Credentialed() []string
+}
+
+// Leadership is what the lock of leader election knows.
+type Leadership interface {
+	// Held reports whether this process is certain to lead still.
+	Held() bool
+}
 
 // A service answers members. The interceptor has authenticated the caller.
 type service struct {
@@ -56,9 +85,8 @@ func (s *service) Apply(ctx context.Context, in *federationpb.ApplyRequest) (*fe
 	if err != nil {
 		return nil, err
 	}
-	if in.GetWindowMicros() != int64(p.Window) {
-		return nil, refuse(codes.FailedPrecondition, federationpb.Refusal_REASON_MISMATCHED,
-			"the member has windows of %dµs, the hub of %dµs: give both objects the same spec.rate.window", in.GetWindowMicros(), p.Window)
+	if err := matches(p, in.GetWindowMicros(), p.Keys > 0 && c.Op != ledger.Lease); err != nil {
+		return nil, err
 	}
 	g, err := s.Coordinator.Apply(ctx, in.GetBudget(), p, c)
 	if err != nil {

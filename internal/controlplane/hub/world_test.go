@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -89,6 +90,11 @@ func (c *counted) Apply(ctx context.Context, id string, p ledger.Params, cmd led
 	return c.Coordinator.Apply(ctx, id, p, cmd)
 }
 
+func (c *counted) ApplyKeys(ctx context.Context, id string, p ledger.Params, r keys.Request) (keys.Reply, error) {
+	c.calls.Add(1)
+	return c.Coordinator.ApplyKeys(ctx, id, p, r)
+}
+
 func (c *counted) Observe(ctx context.Context, id string) (ledger.State, error) {
 	c.calls.Add(1)
 	return c.Coordinator.Observe(ctx, id)
@@ -111,6 +117,7 @@ type world struct {
 	leader      *leader
 	creds       *Credentials
 	server      *Server
+	audits      *Audits
 	address     string
 	stop        func() // ends the server and waits for it
 }
@@ -153,7 +160,7 @@ func (w *world) start(t *testing.T) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	listening := make(chan string, 1)
 	w.server = NewServer(ServerConfig{
-		Address: "127.0.0.1:0", Coordinator: w.coordinator, Budgets: w.budgets, Credentials: w.creds, Leadership: w.leader,
+		Address: "127.0.0.1:0", Coordinator: w.coordinator, Audits: w.audits, Budgets: w.budgets, Credentials: w.creds, Leadership: w.leader,
 	})
 	listen := w.server.listen
 	w.server.listen = func(ctx context.Context, address string) (net.Listener, error) {

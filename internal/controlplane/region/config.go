@@ -7,8 +7,10 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation"
+	"github.com/weir-dev/weir/pkg/federation/keyed"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -31,23 +33,25 @@ type Source interface {
 	Keep(ctx context.Context, of policy.Hub, r hub.Renewal) error
 }
 
-// Usage is the audit: it returns what the sidecars of this cluster counted by
-// themselves of the budget of that id, in a window that ended between the instants
-// before and over.
-type Usage = func(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage
-
 // An Engine uses this member's part of one budget; see federation.Region.
 type Engine interface {
 	Apply(ctx context.Context, key store.Key, p limiter.Params, c limiter.Command) (limiter.Result, error)
 	Report(ctx context.Context, usage []ledger.Usage) error
 	Reconfigure(cfg federation.Config)
+	Slice() (index, units, until int64)
 	Stats() federation.Stats
 	Close(ctx context.Context)
 }
 
+// A Coordinator keeps budgets, and such with a key.
+type Coordinator interface {
+	federation.Coordinator
+	keyed.Coordinator
+}
+
 // A LocalCoordinator is this cluster's own coordinator.
 type LocalCoordinator interface {
-	federation.Coordinator
+	Coordinator
 	// Seal makes every later call fail and gives up what was set aside, if that is
 	// possible before ctx is done.
 	Seal(ctx context.Context)
@@ -56,12 +60,19 @@ type LocalCoordinator interface {
 // A Hub is another cluster's coordinator. Close may be called while calls are under
 // way.
 type Hub interface {
-	federation.Coordinator
+	Coordinator
+	Auditor
 	// Renewable returns from when on this cluster's certificate should be renewed, and
 	// when it ends.
 	Renewable() (from, until time.Time)
 	Renew(ctx context.Context) (hub.Renewal, error)
 	Close()
+}
+
+// An Auditor measures the values of budgets with a key over all members. Row is what this
+// member counted in a window that is over; nil only asks. The error is that of Apply.
+type Auditor interface {
+	ReportKeys(ctx context.Context, id, member string, p ledger.Params, row *budgetaudit.ValueRow) (budgetaudit.Answer, error)
 }
 
 // Config is what a Set works with.
@@ -71,6 +82,8 @@ type Config struct {
 	Cluster string
 	// Local keeps the budgets that this cluster is the hub of; the Set seals it.
 	Local LocalCoordinator
+	// Auditor measures those of them with a key. Nil: nothing is known of their values.
+	Auditor Auditor
 	// Births are of the budgets that stores keep. Nil: each waits for its first whole
 	// window.
 	Births Births

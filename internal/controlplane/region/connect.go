@@ -49,7 +49,7 @@ func (s *Set) unreached(l *line, err error) {
 // else.
 func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 	if to.own() {
-		return &connection{ledger: s.Local, close: func() error { return nil }}, nil
+		return &connection{ledger: s.Local, audit: s.Auditor, close: func() error { return nil }}, nil
 	}
 	secret, err := s.Source.Secret(ctx, to.credentials())
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Set) open(ctx context.Context, to place) (*connection, error) {
 		if err != nil {
 			return nil, &CredentialsError{Cause: err}
 		}
-		return &connection{place: to, ledger: h, hub: h, close: func() error { h.Close(); return nil }}, nil
+		return &connection{place: to, ledger: h, hub: h, audit: h, close: func() error { h.Close(); return nil }}, nil
 	}
 	server, err := s.Open(to.store, secret)
 	if err != nil {

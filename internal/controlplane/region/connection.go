@@ -10,9 +10,10 @@ import (
 // A connection is an open place, in one version of its credentials.
 type connection struct {
 	place
-	ledger federation.Coordinator
+	ledger Coordinator
 	escrow federation.Escrow // nil where nothing can be kept
 	hub    Hub               // nil where there is none
+	audit  Auditor           // nil where values are not measured
 	close  func() error      // nothing is called afterwards
 
 	uses int // lines that it serves; guarded by connections.mu

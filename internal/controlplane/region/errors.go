@@ -11,6 +11,8 @@ import (
 var (
 	errNotYet = errors.New("it was not opened yet")
 	errClosed = errors.New("it is no longer used")
+	// errUnmeasured leaves the windows of a budget with a key unknown.
+	errUnmeasured = errors.New("it does not measure the values of a budget: let a hub keep it")
 )
 
 // A CredentialsError says that a place cannot be opened with the Secret it names. The

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -20,7 +21,7 @@ func TestEveryFieldOfABudgetReachesTheEngine(t *testing.T) {
 	fixed := &policy.FederatedBudget{
 		ID: "acme/world", Member: "eu-west", OnCoordinatorOutage: policy.BudgetRegionalOnly,
 		Params: ledger.Params{
-			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4,
+			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 10,
 			Members: []ledger.Member{{Name: "eu-west", Weight: 5, Nominal: 6, Kept: 7, Borrowing: 8}},
 		},
 		Batch: policy.Batch{Type: policy.Fixed, Size: 9},
@@ -135,8 +136,8 @@ func TestAPlaceIsOpenedWithItsCredentials(t *testing.T) {
 		Source: w,
 		Dial:   func(policy.Hub, map[string][]byte) (Hub, error) { return nil, why },
 		Open:   func(policy.Store, map[string][]byte) (Server, error) { return Server{}, why },
-	}, nil, nil)
-	whole := New(Config{Source: w, Dial: w.dial, Open: w.open}, nil, nil)
+	}, budget.Counts{}, nil)
+	whole := New(Config{Source: w, Dial: w.dial, Open: w.open}, budget.Counts{}, nil)
 	for name, to := range map[string]place{
 		"a hub":   {hub: policy.Hub{Endpoint: "hub:1"}},
 		"a store": {store: policy.Store{Type: policy.RedisStore, Address: "redis:1"}},

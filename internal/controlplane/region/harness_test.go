@@ -13,11 +13,16 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation"
 	coordinator "github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	escrows "github.com/weir-dev/weir/pkg/federation/escrow/memory"
+	"github.com/weir-dev/weir/pkg/federation/keyed"
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -42,8 +47,9 @@ type world struct {
 	opened  []string          // places, with the version of their Secret
 	closed  []string
 	counted map[int64]ledger.Usage // by window
-	looked  []look                 // what was counted
-	escrows *escrows.Escrow        // of every store
+	valued  func(index int64, wanted []string) audit.ValueUsage
+	looked  []look          // what was counted
+	escrows *escrows.Escrow // of every store
 
 	life    func(version string) (from, until time.Time) // of certificates
 	renewed []time.Time                                  // when a certificate was asked for
@@ -65,6 +71,8 @@ type look struct {
 // A root is a coordinator that can be cut off.
 type root struct {
 	federation.Coordinator
+	values   keyed.Coordinator
+	audits   *hub.Audits
 	mu       sync.Mutex
 	failure  error
 	commands []ledger.Command
@@ -72,10 +80,12 @@ type root struct {
 	loses    ledger.Op // commands of that kind
 	only     string    // the one member that is listed, all when empty
 	sealed   bool
+	rows     []budgetaudit.ValueRow // that this cluster sent
 }
 
 func newRoot() *root {
-	return &root{Coordinator: coordinator.New(coordinator.Options{Clock: wall, Term: 1, First: true})}
+	c := coordinator.New(coordinator.Options{Clock: wall, Term: 1, First: true})
+	return &root{Coordinator: c, values: c, audits: hub.NewAudits()}
 }
 
 func wall() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) }
@@ -104,6 +114,30 @@ func (r *root) Apply(ctx context.Context, id string, p ledger.Params, c ledger.C
 		return ledger.Grant{}, err
 	}
 	return r.Coordinator.Apply(ctx, id, p, c)
+}
+
+func (r *root) ApplyKeys(ctx context.Context, id string, p ledger.Params, q keys.Request) (keys.Reply, error) {
+	r.mu.Lock()
+	err := r.failure
+	r.mu.Unlock()
+	time.Sleep(time.Millisecond) // on the way
+	if err != nil {
+		return keys.Reply{}, err
+	}
+	return r.values.ApplyKeys(ctx, id, p, q)
+}
+
+func (r *root) ReportKeys(ctx context.Context, id, member string, p ledger.Params, row *budgetaudit.ValueRow) (budgetaudit.Answer, error) {
+	r.mu.Lock()
+	err := r.failure
+	if row != nil && member == "a" {
+		r.rows = append(r.rows, *row)
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return budgetaudit.Answer{}, err
+	}
+	return r.audits.ReportKeys(ctx, id, member, p, row)
 }
 
 func (r *root) Observe(ctx context.Context, id string) (ledger.State, error) {
@@ -192,9 +226,9 @@ func start(t *testing.T, budgets ...policy.FederatedBudget) *world {
 		life:    func(string) (from, until time.Time) { return time.Now().Add(time.Hour), time.Now().Add(2 * time.Hour) },
 	}
 	w.set = New(Config{
-		Source: w, Cluster: "cluster-a", Local: w.local, Log: logr.Discard(),
+		Source: w, Cluster: "cluster-a", Local: w.local, Auditor: w.local, Log: logr.Discard(),
 		Dial: w.dial, Open: w.open,
-	}, w.usage, w.note)
+	}, budget.Counts{Usage: w.usage, Values: w.values}, w.note)
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
 	go func() {
@@ -392,6 +426,15 @@ func (w *world) usage(id string, open limiter.OpenWindow, before, after time.Tim
 	u := w.counted[open.Index]
 	u.Index = open.Index
 	return u
+}
+
+func (w *world) values(_ string, open limiter.OpenWindow, _, _ time.Time, wanted []string) audit.ValueUsage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.valued == nil {
+		return audit.ValueUsage{}
+	}
+	return w.valued(open.Index, wanted)
 }
 
 func (w *world) note(name types.NamespacedName) {

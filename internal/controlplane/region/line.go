@@ -8,8 +8,10 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/weir-dev/weir/internal/backend"
+	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
+	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 )
 
@@ -72,7 +74,7 @@ func (l *line) certified() time.Time {
 // A ledgerLine is a line to the coordinator of a budget.
 type ledgerLine struct{ *line }
 
-var _ federation.Coordinator = ledgerLine{}
+var _ Coordinator = ledgerLine{}
 
 // Apply implements federation.Coordinator. It fails at once while there is no
 // connection.
@@ -95,6 +97,31 @@ func (l ledgerLine) Observe(ctx context.Context, id string) (ledger.State, error
 	defer on.Leave()
 	state, err := on.ledger.Observe(ctx, id)
 	return state, l.shown(on, err)
+}
+
+// ApplyKeys implements keyed.Coordinator, as Apply.
+func (l ledgerLine) ApplyKeys(ctx context.Context, id string, p ledger.Params, r keys.Request) (keys.Reply, error) {
+	on, err := l.Enter()
+	if err != nil {
+		return keys.Reply{}, err
+	}
+	defer on.Leave()
+	reply, err := on.ledger.ApplyKeys(ctx, id, p, r)
+	return reply, l.shown(on, err)
+}
+
+// ReportKeys implements Auditor, as Apply. Where values are not measured it is an error.
+func (l ledgerLine) ReportKeys(ctx context.Context, id, member string, p ledger.Params, row *budgetaudit.ValueRow) (budgetaudit.Answer, error) {
+	on, err := l.Enter()
+	if err != nil {
+		return budgetaudit.Answer{}, err
+	}
+	defer on.Leave()
+	if on.audit == nil {
+		return budgetaudit.Answer{}, errUnmeasured
+	}
+	answer, err := on.audit.ReportKeys(ctx, id, member, p, row)
+	return answer, l.shown(on, err)
 }
 
 // An escrowLine is a line to where the cluster keeps what it was granted.

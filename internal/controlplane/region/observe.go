@@ -29,7 +29,7 @@ type face struct {
 
 // turned reports whether the part shows another face than before.
 func (p *part) turned() bool {
-	s := p.engine.Stats()
+	s := p.stats()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -61,7 +61,7 @@ func (s *Set) Observe(namespace, name string) budget.Observation {
 }
 
 func (p *part) observe() budget.Observation {
-	s := p.engine.Stats()
+	s := p.stats()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := budget.Observation{

@@ -9,10 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation"
+	"github.com/weir-dev/weir/pkg/federation/keyed"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // patience is how long a lease waits for units. Sidecars wait for 100 ms, and some of that
@@ -27,6 +31,7 @@ type part struct {
 	escrow *line // nil: in the engine's memory
 	kept   [2]place
 	engine Engine
+	values *keyed.Region // of a budget with a key; the engine itself then grants nothing; else nil
 
 	stop    context.CancelFunc // ends the watch
 	watched chan struct{}      // closed when it has ended
@@ -36,8 +41,11 @@ type part struct {
 	seen   sight
 	over   map[int64]span // when windows that are over, by index, were found to be
 	audit  *budgetaudit.Budget
-	sent   int64 // reports that were sent
-	face   face  // as written last
+	sent   int64              // reports that were sent
+	wanted map[int64][]string // values of windows that are to be reported exactly
+	// measured are the units that were reported of windows that are measured over all members.
+	measured map[int64]int64
+	face     face // as written last
 }
 
 // A sight is the last look at the ledger.
@@ -55,7 +63,7 @@ func newPart(b policy.FederatedBudget, log logr.Logger) *part {
 	p := &part{
 		id: b.ID, member: b.Member, budget: b,
 		ledger: newLine(ledgerOf(&b), log),
-		kept:   keptAt(&b), over: map[int64]span{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
+		kept:   keptAt(&b), over: map[int64]span{}, wanted: map[int64][]string{}, measured: map[int64]int64{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
 	}
 	if at := escrowOf(&b); !at.own() {
 		p.escrow = newLine(at, log)
@@ -72,7 +80,7 @@ func keptAt(b *policy.FederatedBudget) [2]place {
 
 // goesOn reports whether the part's engine can work by b, which has the same id.
 func (p *part) goesOn(b *policy.FederatedBudget) bool {
-	return p.member == b.Member && p.kept == keptAt(b)
+	return p.member == b.Member && p.kept == keptAt(b) && (p.values != nil) == (b.Params.Keys > 0)
 }
 
 // name returns that of the FederatedBudget.
@@ -103,6 +111,11 @@ func engineConfig(b *policy.FederatedBudget) federation.Config {
 	}
 }
 
+// valuesConfig returns what the values of a budget with a key are granted by.
+func valuesConfig(b *policy.FederatedBudget) keyed.Config {
+	return keyed.Config{ID: b.ID, Member: b.Member, Params: b.Params, Patience: patience}
+}
+
 var outages = map[policy.BudgetOutage]federation.Outage{
 	policy.BudgetFailClosed:   federation.FailClosed,
 	policy.BudgetRegionalOnly: federation.RegionalOnly,
@@ -117,29 +130,62 @@ func (p *part) adopt(b policy.FederatedBudget) {
 	p.audit.Reconfigure(b.Generation)
 	if changed {
 		clear(p.over) // windows of another length
+		clear(p.wanted)
+		clear(p.measured)
 	}
 	p.mu.Unlock()
 	p.engine.Reconfigure(engineConfig(&b))
+	if p.values != nil {
+		p.values.Reconfigure(valuesConfig(&b))
+	}
 }
 
 // begin makes the engine and looks at the ledger now and then.
-func (p *part) begin(c *Config, usage Usage, changed func(types.NamespacedName)) {
+func (p *part) begin(c *Config, counts budget.Counts, changed func(types.NamespacedName)) {
 	var kept federation.Escrow
-	if p.escrow != nil {
+	if p.escrow != nil && p.budget.Params.Keys == 0 { // slices of values are in this process's memory
 		kept = escrowLine{p.escrow, c.Cluster}
 	}
 	p.engine = c.New(engineConfig(&p.budget), vouching(ledgerLine{p.ledger}, c.Births, hub.LedgerOf(&p.budget)), kept)
+	if p.budget.Params.Keys > 0 {
+		p.values = keyed.New(valuesConfig(&p.budget), ledgerLine{p.ledger}, p.engine)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	go func() {
 		defer close(p.watched)
-		p.watch(ctx, usage, changed)
+		p.watch(ctx, counts, changed)
 	}()
+}
+
+// apply has a command of a limit be decided.
+func (p *part) apply(ctx context.Context, key store.Key, params limiter.Params, c limiter.Command) (limiter.Result, error) {
+	if p.values != nil {
+		return p.values.Apply(ctx, key, params, c)
+	}
+	return p.engine.Apply(ctx, key, params, c)
+}
+
+// stats returns the figures of the engine and, where there are values, of those.
+func (p *part) stats() federation.Stats {
+	s := p.engine.Stats()
+	if p.values == nil {
+		return s
+	}
+	v := p.values.Stats()
+	s.Commands, s.Granted, s.Taken, s.Refused = s.Commands+v.Messages, v.Granted, v.Taken, v.Refused
+	if v.Reason != 0 {
+		s.Grant.Reason, s.Learning = v.Reason, v.Reason == ledger.Amnesia
+	}
+	return s
 }
 
 // close gives back what was not handed on, if that is possible before ctx is done.
 func (p *part) close(ctx context.Context) {
 	p.stop()
+	if p.values != nil {
+		p.values.Close()
+	}
 	p.engine.Close(ctx)
 	<-p.watched
 }

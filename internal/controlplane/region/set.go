@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -30,7 +31,7 @@ const (
 // for concurrent use.
 type Set struct {
 	Config
-	usage   Usage
+	counts  budget.Counts
 	changed func(types.NamespacedName)
 
 	connections connections
@@ -43,11 +44,11 @@ type Set struct {
 }
 
 // New returns a Set of nothing, until Run. Reports to coordinators come from
-// usage; changed is called with the names of FederatedBudgets when something changed that a
+// counts; changed is called with the names of FederatedBudgets when something changed that a
 // condition depends on, and does not block.
-func New(c Config, usage Usage, changed func(types.NamespacedName)) *Set {
+func New(c Config, counts budget.Counts, changed func(types.NamespacedName)) *Set {
 	s := &Set{
-		Config: c.normalize(), usage: usage, changed: changed,
+		Config: c.normalize(), counts: counts, changed: changed,
 		parts: map[string]*part{}, names: map[types.NamespacedName]*part{},
 	}
 	s.connections.open, s.renewals.of = map[place]*connection{}, map[place]*renewal{}
@@ -135,7 +136,7 @@ func (s *Set) begin(ctx context.Context, b *policy.FederatedBudget) {
 	}
 	p := newPart(*b, s.Log)
 	s.connect(ctx, p, b)
-	p.begin(&s.Config, s.usage, s.changed)
+	p.begin(&s.Config, s.counts, s.changed)
 	s.enter(p)
 }
 
@@ -203,7 +204,8 @@ func (s *Set) close() {
 }
 
 // Apply asks for units of a budget, gives them back, or looks how many there are, on
-// behalf of the limit with that key in the namespace; see federation.Region.Apply. A
+// behalf of the limit with that key in the namespace; see federation.Region.Apply and, for a
+// budget with a key, keyed.Region.Apply. A
 // policy draws from a budget only through the FederatedBudget of its namespace that
 // counts in this cluster.
 func (s *Set) Apply(
@@ -219,7 +221,7 @@ func (s *Set) Apply(
 			Cause: fmt.Errorf("this controller takes no part in FederatedBudget %s", name),
 		}
 	}
-	return part.engine.Apply(ctx, key, p, c)
+	return part.apply(ctx, key, p, c)
 }
 
 // find returns the part of a FederatedBudget, nil when it has none.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
+	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -20,9 +21,9 @@ const (
 
 // watch looks at the ledger until ctx is done, for status, and reports what was counted
 // in windows that are over.
-func (p *part) watch(ctx context.Context, usage Usage, changed func(types.NamespacedName)) {
+func (p *part) watch(ctx context.Context, counts budget.Counts, changed func(types.NamespacedName)) {
 	for {
-		p.look(ctx, usage)
+		p.look(ctx, &counts)
 		if p.turned() {
 			changed(p.name())
 		}
@@ -42,7 +43,7 @@ func pace(window limiter.Micros) time.Duration {
 }
 
 // look reads the ledger, and reports what it does not know yet.
-func (p *part) look(ctx context.Context, usage Usage) {
+func (p *part) look(ctx context.Context, counts *budget.Counts) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	asked := time.Now()
@@ -51,7 +52,11 @@ func (p *part) look(ctx context.Context, usage Usage) {
 	if err != nil {
 		return
 	}
-	if news := p.news(&state, usage); len(news) > 0 {
+	if p.values != nil {
+		p.reportValues(ctx, &state, counts)
+		return
+	}
+	if news := p.news(&state, counts); len(news) > 0 {
 		p.mu.Lock()
 		p.sent++
 		p.mu.Unlock()
@@ -62,7 +67,7 @@ func (p *part) look(ctx context.Context, usage Usage) {
 
 // saw notes what came of a look that began at the instant asked.
 func (p *part) saw(state ledger.State, err error, asked time.Time) {
-	s, now := p.engine.Stats(), time.Now()
+	s, now := p.stats(), time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.audit.Leased(budgetaudit.Totals{Leases: s.Commands - p.sent, Units: s.Granted}, now)
@@ -80,18 +85,20 @@ func (p *part) saw(state ledger.State, err error, asked time.Time) {
 	}
 	p.over = known
 	p.seen.state, p.seen.at = &state, asked
-	p.audit.Enter(state, readAt(s, p.seen))
+	if p.values == nil {
+		p.audit.Enter(state, readAt(s, p.seen))
+	}
 }
 
 // news returns what was counted in windows that are over and is not in the ledger.
-func (p *part) news(state *ledger.State, usage Usage) []ledger.Usage {
+func (p *part) news(state *ledger.State, counts *budget.Counts) []ledger.Usage {
 	p.mu.Lock()
 	over := p.over
 	p.mu.Unlock()
 	var out []ledger.Usage
 	for _, w := range state.Closed[:min(len(state.Closed), ledger.MaxClosed)] {
 		open := limiter.OpenWindow{Rate: limiter.Rate{Limit: w.Limit, Window: state.Window}, Index: w.Index}
-		counted, known := usage(p.id, open, over[w.Index].before, over[w.Index].after), reportedOf(&w, p.member)
+		counted, known := counts.Usage(p.id, open, over[w.Index].before, over[w.Index].after), reportedOf(&w, p.member)
 		says := counted.Complete || !known.Complete && counted.Admitted+counted.Refused > 0
 		if says && counted != known {
 			out = append(out, counted)

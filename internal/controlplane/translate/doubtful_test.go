@@ -35,6 +35,14 @@ func forgetting(limit string) string {
 const aRate = `rates: [{limit: 100, window: 1s}]`
 
 var doubtfulPolicies = map[string]doubtful{
+	"clients that may be one gateway": {
+		asked(aRate + `, key: {parts: [{type: ClientIP}]}`),
+		"spec.clientIP", "Set trustedHops or trustedCIDRs, unless clients connect to the pods themselves",
+	},
+	"networks that may be those of a gateway": {
+		asked(aRate + `, exempt: [{sourceCIDRs: [10.0.0.0/8]}]`),
+		"spec.clientIP", "the same for all clients",
+	},
 	"a Postgres without a user": {
 		`{podSelector: {}, store: {type: Postgres, postgres: {address: "postgres:5432", database: weir}}, limits: [{name: all, ` + aRate + `}]}`,
 		"spec.store.postgres.secretRef", "name a Secret with the keys username and password",

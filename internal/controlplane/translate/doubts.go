@@ -14,7 +14,7 @@ import (
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
-	warnings := slices.Concat(unusedClientIP(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), openToken(spec, p), unusedResume(spec, p, &translated))
+	warnings := slices.Concat(clientIPDoubts(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), openToken(spec, p), unusedResume(spec, p, &translated))
 	if translated.Consistency.Mode == policy.Leased {
 		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}
@@ -29,11 +29,18 @@ func warn(path *field.Path, format string, args ...any) string {
 	return path.String() + ": " + fmt.Sprintf(format, args...)
 }
 
-func unusedClientIP(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
-	if p.Spec.ClientIP == nil || slices.ContainsFunc(p.Spec.Limits, usesClientIP) {
+// clientIPDoubts are about proxies that are trusted for nothing, and addresses that may be those of
+// proxies.
+func clientIPDoubts(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
+	used, trusts := slices.ContainsFunc(p.Spec.Limits, usesClientIP), p.Spec.ClientIP != nil
+	switch {
+	case trusts && !used:
+		return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP or PeerIdentity, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
+	case used && !trusts:
+		return []string{warn(spec.Child("clientIP"), "limits read the client's address, and no proxy is trusted: behind a gateway or load balancer they read its address, the same for all clients. Set trustedHops or trustedCIDRs, unless clients connect to the pods themselves")}
+	default:
 		return nil
 	}
-	return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP or PeerIdentity, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
 }
 
 func namelessUser(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {

@@ -47,6 +47,9 @@ func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit
 		budget = unknownBudget
 	}
 	out.Budget = &policy.BudgetRef{ID: budget.ID, Name: name}
+	if budget.Params.Keys > 0 {
+		out.Clusters = int64(len(budget.Params.Members))
+	}
 	out.Rates = []limiter.Rate{{Limit: budget.Params.Limit, Window: budget.Params.Window}}
 	if l.Fairness != nil && budget.Escrow.Type == policy.RedisStore {
 		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(

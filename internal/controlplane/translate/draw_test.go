@@ -56,6 +56,24 @@ func TestALimitDrawsFromItsBudget(t *testing.T) {
 	}
 }
 
+// TestClustersThatShareTheValuesOfAKey are counted where the budget has one.
+func TestClustersThatShareTheValuesOfAKey(t *testing.T) {
+	for keys, want := range map[int64]int64{0: 0, 1000: 2} {
+		budgets := func(name string) (policy.FederatedBudget, error) {
+			b, err := counting(worldBudget(t, ``))(name)
+			b.Params.Keys = keys
+			return b, err
+		}
+		translated, err := translate.Policy(drawing(t, ``, `mode: Enforce`), budgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := translated.Limits[0].Clusters; got != want {
+			t.Errorf("%d clusters share the limit of each of %d values, want %d", got, keys, want)
+		}
+	}
+}
+
 func TestABudgetThatDoesNotCount(t *testing.T) {
 	strangers := worldBudget(t, ``)
 	strangers.Spec.Members = strangers.Spec.Members[1:]

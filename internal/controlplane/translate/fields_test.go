@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // inputs reads all golden inputs of a directory, all samples of the kind, and more.
@@ -55,7 +56,13 @@ spec:
   limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
 `), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
-		return translate.Policy(p, counting(hubs...))
+		return translate.Policy(p, func(name string) (policy.FederatedBudget, error) {
+			b, err := counting(hubs...)(name)
+			if name == "other-world" {
+				b.Params.Keys = 1000
+			}
+			return b, err
+		})
 	}, "RateLimitPolicy.TypeMeta", "RateLimitPolicy.ObjectMeta", "RateLimitPolicy.Status",
 		"RateLimitPolicySpec.PodSelector",
 		"Policy.Namespace", "Policy.Name", // of the metadata, as the golden files show
@@ -116,6 +123,7 @@ spec:
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
+		"Params.Keys",                              // no field says it
 		"Store.Gateway",                            // of policies only
 		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

@@ -53,7 +53,7 @@ func drawing(budget string, fairness *v1alpha1.Fairness) *v1alpha1.RateLimitPoli
 	return p
 }
 
-var byTenant = &v1alpha1.Fairness{Tenant: v1alpha1.KeyPart{Type: v1alpha1.ClientIPPart}, DefaultWeight: 1}
+var byTenant = &v1alpha1.Fairness{Tenant: v1alpha1.KeyPart{Type: v1alpha1.MethodPart}, DefaultWeight: 1}
 
 // validateBudget sends the budget through the webhook of cluster eu-west as the API
 // server would, while others exist.

@@ -218,6 +218,18 @@ func TestAKeyIsHotByHoldersThatCameLater(t *testing.T) {
 	})
 }
 
+// TestAKeyIsHotByTheClustersThatShareIt: it is beyond its part in one of them.
+func TestAKeyIsHotByTheClustersThatShareIt(t *testing.T) {
+	for clusters, named := range map[int64]bool{0: false, 1: false, 2: false, 4: true} {
+		b := NewBook(hash, nil)
+		l := b.Open(all, Settings{Keyed: true, MaxKeys: 100, Holders: 1, Clusters: clusters})
+		l.Count(at(0), admitted("spread", 3, second(7)))
+		if got := rows(t, b, at(3), 1); len(got) != 1 || (len(got[0].GetKeys()) == 1) != named {
+			t.Errorf("in one of %d clusters: %v", clusters, got)
+		}
+	}
+}
+
 // TestOneKeyAtLeastIsCountedApart, whatever the settings say.
 func TestOneKeyAtLeastIsCountedApart(t *testing.T) {
 	b := NewBook(hash, nil)

@@ -16,6 +16,7 @@ type Settings struct {
 	Keyed      bool
 	MaxKeys    int   // most values counted apart in one tuple of windows
 	Holders    int64 // processes that enforce the limit, at least 1
+	Clusters   int64 // that share the limit of a key, 0 for this one alone
 	// Overrides are the values that have limits of their own. They are counted
 	// apart whatever MaxKeys says, and named in every row.
 	Overrides map[string]limiter.Params

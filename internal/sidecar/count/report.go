@@ -159,14 +159,15 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int
 		}
 	}
 	var own, hot, refused []candidate
-	overrides := l.settings.Load().Overrides
+	settings := l.settings.Load()
+	overrides, clusters := settings.Overrides, max(1, settings.Clusters)
 	for value, t := range r.keys {
 		c := candidate{value: value, tally: *t, used: l.used(r, value, t)}
 		_, overridden := overrides[value]
 		switch {
 		case overridden:
 			own = append(own, c)
-		case r.hot(c):
+		case r.hot(c, clusters):
 			hot = append(hot, c)
 		case c.refused > 0:
 			refused = append(refused, c)
@@ -209,11 +210,11 @@ func (l *Limit) used(r *row, value string, t *tally) (used [limiter.MaxRates]int
 	return used
 }
 
-// hot reports whether the key used more than this holder's part of a limit in
-// one of the row's windows.
-func (r *row) hot(c candidate) bool {
+// hot reports whether the key used more than this holder's part of a limit, which
+// clusters share, in one of the row's windows.
+func (r *row) hot(c candidate, clusters int64) bool {
 	for i := range r.tuple.n {
-		if c.used[i] > r.limits[i]/max(1, r.holders) {
+		if c.used[i] > r.limits[i]/(clusters*max(1, r.holders)) {
 			return true
 		}
 	}

@@ -223,16 +223,20 @@ func (r *Tracker) Divisor(name types.NamespacedName, n int64, away map[string]in
 	if brought != nil && brought.Cmp(free) < 0 {
 		free = brought
 	}
+	inUse := map[int64]int64{} // how many holders have each number: most have one of a few
 	for uid, of := range away {
 		_, lost := r.lost[uid]
 		if _, again := r.brought[uid]; of > 0 && !lost && (again || brought == nil) {
-			free.Sub(free, big.NewRat(1, of))
+			inUse[of]++
 		}
 	}
 	for _, l := range r.lost {
 		if of := l.holders[name]; of > 0 {
-			free.Sub(free, big.NewRat(1, of))
+			inUse[of]++
 		}
+	}
+	for of, holders := range inUse {
+		free.Sub(free, big.NewRat(holders, of))
 	}
 	if free.Sign() <= 0 || n == 0 {
 		return 0

@@ -257,6 +257,8 @@ func TestSharesInUseAreNotGivenToOthers(t *testing.T) {
 	}{
 		"nobody else":                              {want: 3},
 		"one has not promised":                     {away: quarter, want: 4},
+		"two have not promised":                    {away: map[string]int64{"uid": 4, "other": 4}, want: 6},
+		"three have not, of different numbers":     {away: map[string]int64{"uid": 4, "other": 4, "third": 6}, want: 9},
 		"its former stream broke":                  {away: quarter, breaks: true, want: 4},
 		"others are awaited, and it was back once": {staged: true, back: four, brought: true, away: quarter, want: 4},
 		"others are awaited, and it never was":     {staged: true, back: three, away: quarter, want: 4},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -48,6 +49,8 @@ type Listener struct {
 	pending *Places[netip.Addr, *Conn]
 	leaving *list.List         // of connections whose last stream ended, the oldest first; as many at most
 	arrived map[net.Conn]*Conn // that did not begin to shake hands yet
+
+	turns chan struct{} // has one for each handshake that computes
 }
 
 // NewListener returns a listener with places for most connections without an authenticated
@@ -59,6 +62,7 @@ func NewListener(listener net.Listener, most int, refusals *Refusals, connection
 		pending: NewPlaces[netip.Addr, *Conn](most, max(1, most/2), oldest),
 		leaving: list.New(),
 		arrived: map[net.Conn]*Conn{},
+		turns:   make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2),
 	}
 }
 
@@ -217,39 +221,6 @@ func (v *Conn) move(state State, n int) (over *Conn) {
 		over, _ = d.leaving.Front().Value.(*Conn)
 	}
 	return over
-}
-
-// Credentials returns those of a server that serves what comes through the listener.
-func (d *Listener) Credentials(by credentials.TransportCredentials) credentials.TransportCredentials {
-	return transport{TransportCredentials: by, listener: d}
-}
-
-// transport lets streams find their connection.
-type transport struct {
-	credentials.TransportCredentials
-	listener *Listener
-}
-
-// ServerHandshake implements [credentials.TransportCredentials].
-func (h transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	h.listener.mu.Lock()
-	v := h.listener.arrived[raw]
-	delete(h.listener.arrived, raw)
-	h.listener.mu.Unlock()
-	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
-	if v == nil {
-		return conn, info, err // the listener has ended it meanwhile
-	}
-	if err != nil {
-		v.leave()
-		return nil, nil, err
-	}
-	return serverConn{Conn: conn, conn: v}, authInfo{AuthInfo: info, conn: v}, nil
-}
-
-// Clone implements [credentials.TransportCredentials].
-func (h transport) Clone() credentials.TransportCredentials {
-	return transport{TransportCredentials: h.TransportCredentials.Clone(), listener: h.listener}
 }
 
 // serverConn is a connection after its handshake.

@@ -7,9 +7,9 @@ import (
 
 // The room at the fleet's port follows from the bytes that the heap may take.
 const (
-	// podBytes is what a pod takes with its connection and its session: half of the resident
-	// memory that docs/capacity.md shows for one. The other half is garbage, which the
-	// runtime collects earlier where memory is scarce.
+	// podBytes is what a pod takes with its connection and its session, 49 KiB by
+	// BenchmarkStreams of the coordinator, and a third more for garbage: with less room for
+	// that, the runtime collects all the time.
 	podBytes = 64 << 10
 	// pendingBytes is what a connection takes that shook hands and sends nothing.
 	pendingBytes = 40 << 10
