@@ -10,6 +10,7 @@ import (
 // here says nothing about more than one policy.
 var combined = map[*prometheus.Desc]func(a, b float64) float64{
 	conditions:       plus, // this number has the status
+	generations:      plus, // it changes when one of them does
 	enforcers:        plus,
 	enforcersDesired: plus,
 	admitted:         plus,
@@ -39,14 +40,15 @@ type figure struct {
 }
 
 // add takes a figure of one policy. Its labels name the namespace and then the policy and
-// the limit, but those of a condition, which begin with the kind; names are left empty.
+// the limit, but those of a condition and a generation, which begin with the kind; names are
+// left empty.
 func (s sums) add(d *prometheus.Desc, value float64, labels []string) {
 	combine := combined[d]
 	if combine == nil {
 		return
 	}
 	of := make([]string, len(labels))
-	if d == conditions {
+	if d == conditions || d == generations {
 		copy(of, labels)
 		of[2] = ""
 	} else {

@@ -33,6 +33,10 @@ weir_condition{condition="Programmed",kind="RateLimitPolicy",name="",namespace="
 # TYPE weir_enforcers gauge
 weir_enforcers{namespace="depot",policy=""} 2
 weir_enforcers{namespace="shop",policy=""} 6
+# HELP weir_generation Generation of an object's spec, which rises with each edit.
+# TYPE weir_generation gauge
+weir_generation{kind="RateLimitPolicy",name="",namespace="depot"} 2
+weir_generation{kind="RateLimitPolicy",name="",namespace="shop"} 6
 # HELP weir_overshoot Units admitted beyond the limit in the window measured last.
 # TYPE weir_overshoot gauge
 weir_overshoot{limit="",namespace="depot",policy=""} 1
@@ -44,7 +48,7 @@ weir_overshoot_bound{limit="",namespace="shop",policy=""} 4
 `
 	o := &Objects{Cache: cache(t, measured("a"), measured("b"), worse, apart), Leads: yes, Namespaces: true}
 	err := testutil.GatherAndCompare(registry(o), strings.NewReader(want),
-		"weir_admitted_per_second", "weir_condition", "weir_enforcers", "weir_overshoot", "weir_overshoot_bound", "weir_limit_window_used")
+		"weir_admitted_per_second", "weir_condition", "weir_enforcers", "weir_generation", "weir_overshoot", "weir_overshoot_bound", "weir_limit_window_used")
 	if err != nil {
 		t.Error(err)
 	}

@@ -31,6 +31,8 @@ var (
 	conditions = newDesc("weir_condition",
 		"1, for the status that a condition of an object has: True, False or Unknown. The other two are absent.",
 		[]string{"kind", "namespace", "name", "condition", "status"})
+	generations = newDesc("weir_generation",
+		"Generation of an object's spec, which rises with each edit.", []string{"kind", "namespace", "name"})
 )
 
 // An output takes a figure.
@@ -40,6 +42,7 @@ type output func(d *prometheus.Desc, value float64, labels []string)
 func (*Objects) Describe(out chan<- *prometheus.Desc) {
 	out <- leader
 	out <- conditions
+	out <- generations
 	for _, table := range [][]*prometheus.Desc{policyDescs, poolDescs, budgetDescs} {
 		for _, d := range table {
 			out <- d
@@ -72,24 +75,25 @@ func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for i := range policies.Items {
 		p := &policies.Items[i]
-		reportConditions(of, "RateLimitPolicy", p, p.Status.Conditions)
+		reportObject(of, "RateLimitPolicy", p, p.Status.Conditions)
 		reportPolicy(of, p)
 	}
 	sums.report(out)
 	for i := range pools.Items {
 		p := &pools.Items[i]
-		reportConditions(out, "ConcurrencyPool", p, p.Status.Conditions)
+		reportObject(out, "ConcurrencyPool", p, p.Status.Conditions)
 		reportPool(out, p)
 	}
 	for i := range budgets.Items {
 		b := &budgets.Items[i]
-		reportConditions(out, "FederatedBudget", b, b.Status.Conditions)
+		reportObject(out, "FederatedBudget", b, b.Status.Conditions)
 		reportBudget(out, b)
 	}
 }
 
-// reportConditions reports each condition that the object has.
-func reportConditions(out output, kind string, of client.Object, all []metav1.Condition) {
+// reportObject reports the generation of an object, and each condition that it has.
+func reportObject(out output, kind string, of client.Object, all []metav1.Condition) {
+	report(out, generations, float64(of.GetGeneration()), kind, of.GetNamespace(), of.GetName())
 	for _, c := range all {
 		report(out, conditions, 1, kind, of.GetNamespace(), of.GetName(), c.Type, string(c.Status))
 	}

@@ -71,6 +71,9 @@ weir_enforcers{namespace="shop",policy="checkout"} 2
 # HELP weir_enforcers_desired Running pods that the policy selects.
 # TYPE weir_enforcers_desired gauge
 weir_enforcers_desired{namespace="shop",policy="checkout"} 3
+# HELP weir_generation Generation of an object's spec, which rises with each edit.
+# TYPE weir_generation gauge
+weir_generation{kind="RateLimitPolicy",name="checkout",namespace="shop"} 2
 # HELP weir_leader 1 on the controller that leads, 0 on the others.
 # TYPE weir_leader gauge
 weir_leader 1
@@ -163,10 +166,14 @@ weir_fleet_pool_limit{namespace="shop",pool="backend"} 40
 # HELP weir_fleet_pool_overshoot Requests in flight beyond the limit, the most that was measured lately.
 # TYPE weir_fleet_pool_overshoot gauge
 weir_fleet_pool_overshoot{namespace="shop",pool="backend"} 2
+# HELP weir_generation Generation of an object's spec, which rises with each edit.
+# TYPE weir_generation gauge
+weir_generation{kind="ConcurrencyPool",name="backend",namespace="shop"} 1
+weir_generation{kind="FederatedBudget",name="world",namespace="shop"} 1
 `
 	r := registry(&Objects{Cache: cache(t, pool, budget), Leads: yes})
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "weir_budget_limit", "weir_budget_member_connected", "weir_budget_member_used",
-		"weir_fleet_pool_fenced", "weir_fleet_pool_limit", "weir_fleet_pool_overshoot", "weir_fleet_pool_overshoot_bound", "weir_fleet_pool_queued"); err != nil {
+		"weir_fleet_pool_fenced", "weir_fleet_pool_limit", "weir_fleet_pool_overshoot", "weir_fleet_pool_overshoot_bound", "weir_fleet_pool_queued", "weir_generation"); err != nil {
 		t.Error(err)
 	}
 }
