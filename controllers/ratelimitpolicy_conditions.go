@@ -27,7 +27,7 @@ func conditionsOf(s *scope) []metav1.Condition {
 		return rejected(v1alpha1.BudgetNotFoundReason, s.unmet.Error()+"; until then pods enforce what they were sent before, if anything")
 	}
 	all := []metav1.Condition{
-		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the policy is valid"}, s.doubts...), "; ")),
+		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(slices.Concat([]string{"the policy is valid"}, s.doubts, s.unmatched()), "; ")),
 		s.enforcement().programmed(),
 		withinBound(s),
 		storeReachable(s),
@@ -41,6 +41,17 @@ func conditionsOf(s *scope) []metav1.Condition {
 		all = append(all, full)
 	}
 	return all
+}
+
+// unmatched returns what is odd about limits that no request falls under.
+func (s *scope) unmatched() []string {
+	var said []string
+	for i, l := range s.policy.Spec.Limits {
+		if slices.Contains(s.observation.Unmatched, l.Name) {
+			said = append(said, fmt.Sprintf("spec.limits[%d]: requests came for an hour or longer, and limit %s matched none of them: check its match and exempt with kubectl weir explain", i, l.Name))
+		}
+	}
+	return said
 }
 
 // withinBound reports the verdict that outweighs those of all limits.
@@ -171,17 +182,19 @@ func (s *scope) unheard() []string {
 func gone(limits []coordinator.LimitFigures, selected []corev1.Pod) []string {
 	var all []string
 	for _, l := range limits {
-		for _, uid := range l.Vanished {
-			there := slices.ContainsFunc(selected, func(p corev1.Pod) bool {
-				return string(p.UID) == uid && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-			})
-			if !there {
-				all = append(all, uid)
-			}
-		}
+		all = append(all, l.Vanished...)
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	all = slices.Compact(all)
+	if len(all) == 0 {
+		return nil
+	}
+	running := make(map[string]bool, len(selected))
+	for i := range selected {
+		p := &selected[i]
+		running[string(p.UID)] = p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	}
+	return slices.DeleteFunc(all, func(uid string) bool { return running[uid] })
 }
 
 // storeReachable is False while the store does not answer any sidecar, or the

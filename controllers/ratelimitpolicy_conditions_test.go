@@ -327,6 +327,16 @@ func TestConditionsOf(t *testing.T) {
 		t.Errorf("condition types (-want +got):\n%s", diff)
 	}
 
+	idle := newScope(func(s *scope) {
+		s.doubts = []string{"spec: odd"}
+		s.policy.Spec.Limits = []v1alpha1.Limit{{Name: "a"}, {Name: "b"}}
+		s.observe(coordinator.Observation{Unmatched: []string{"b", "removed"}})
+	})
+	const none = "the policy is valid; spec: odd; spec.limits[1]: requests came for an hour or longer, and limit b matched none of them: check its match and exempt with kubectl weir explain"
+	if got := conditionsOf(idle)[0].Message; got != none {
+		t.Errorf("Accepted says %q, want %q", got, none)
+	}
+
 	full := conditionsOf(newScope(func(s *scope) { s.observe(coordinator.Observation{Crowded: []string{"a"}}) }))
 	if last := full[len(full)-1]; last.Type != v1alpha1.KeysFullCondition {
 		t.Errorf("with values that share a counter the last condition is %s", last.Type)

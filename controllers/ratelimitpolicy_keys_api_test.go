@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -112,4 +113,16 @@ func TestSidecarsWithoutRoomForKeysShow(t *testing.T) {
 	o.KeysFull = nil
 	fleet.say(w.policy, o)
 	w.eventually(v1alpha1.KeysFullCondition, "")
+}
+
+// TestALimitThatMatchesNothingShows in the condition Accepted, until it matches something.
+func TestALimitThatMatchesNothingShows(t *testing.T) {
+	w := newWorld(t)
+	o := acknowledged(w.version(1), w.enforcer("a"))
+	for _, unmatched := range [][]string{nil, {"all"}, nil} {
+		o.Unmatched = unmatched
+		elapse(2*time.Second, func() { fleet.say(w.policy, o) })
+		w.Eventually(func() string { return w.condition(v1alpha1.AcceptedCondition).Message }).Should(
+			WithTransform(func(message string) bool { return strings.Contains(message, "limit all matched none of them") }, Equal(unmatched != nil)))
+	}
 }
