@@ -19,7 +19,7 @@ func (a alternatives) ask(ctx context.Context, e *Enforcer, r *policy.Request, t
 	var few [4]answer
 	refused := few[:0]
 	for _, l := range a {
-		if !l.Matches(r) {
+		if !l.applies(r) {
 			continue
 		}
 		said, err := l.ask(ctx, r)
@@ -48,13 +48,13 @@ func (a alternatives) ask(ctx context.Context, e *Enforcer, r *policy.Request, t
 
 // rule asks the limits about the descriptors of a call, until one admits all that it covers, and
 // notes what they say.
-func (a alternatives) rule(ctx context.Context, e *Enforcer, in domain, ds []Descriptor, ruling *Ruling, taken []share) ([]share, error) {
+func (a alternatives) rule(ctx context.Context, e *Enforcer, c *call, ruling *Ruling, taken []share) ([]share, error) {
 	var refused []answer // all that limits said that did not admit all
 	for _, l := range a {
-		if !in.covers(l.Policy) {
+		if !c.in.covers(l.Policy) {
 			continue
 		}
-		said, admits, err := l.rule(ctx, e, ds)
+		said, admits, err := l.rule(ctx, e, c)
 		if err != nil {
 			forget(said)
 			forget(refused)
@@ -79,10 +79,10 @@ func (a alternatives) rule(ctx context.Context, e *Enforcer, in domain, ds []Des
 
 // rule asks the limit about all descriptors of a call, and reports whether it admits those that
 // it covers.
-func (l *limit) rule(ctx context.Context, e *Enforcer, ds []Descriptor) (said []answer, admits bool, err error) {
+func (l *limit) rule(ctx context.Context, e *Enforcer, of *call) (said []answer, admits bool, err error) {
 	admits = true
-	for _, c := range l.charges(ds) {
-		got, err := l.charge(ctx, c)
+	for _, c := range l.charges(of.descriptors) {
+		got, err := l.charge(ctx, c, of.held)
 		if err = e.undecided(ctx, l, err); err != nil {
 			return said, false, err
 		}

@@ -89,6 +89,7 @@ func (e *Enforcer) Check(ctx context.Context, q Query) (twotier.Decision, error)
 		limit := l.Limit.Rates[0].Limit
 		return twotier.Decision{Allowed: true, Limit: limit, Remaining: limit}, nil
 	}
+	l.matching.match()
 	d, err := l.check(ctx, q)
 	if err != nil {
 		return twotier.Decision{}, err

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -46,6 +47,7 @@ type Refusal struct {
 	Params   limiter.Params   // of QuotaExceeded: what the limit works the counter by
 	Decision twotier.Decision // of QuotaExceeded, StoreUnavailable and StoreDraining
 	Missing  policy.KeyPart   // of KeyMissing
+	Value    string           // of the key: the counter that refuses; empty where it has none
 
 	Cost, Most int64 // of CostTooLarge: what the request costs, and the most that is ever admitted
 }
@@ -95,8 +97,8 @@ func (e *Enforcer) Decide(ctx context.Context, r *http.Request) (Verdict, error)
 // in shadow the others decide.
 func (e *Enforcer) undecided(ctx context.Context, l *limit, err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, twotier.ErrNotHeld):
+		return err
 	case l.shadow && ctx.Err() == nil:
 		e.cfg.Log.Error("a limit in shadow did not decide", "limit", l.scope.String(), "error", err)
 		return nil
@@ -138,6 +140,16 @@ func (a *answer) judge() (share, *Refusal) {
 	}
 }
 
+// applies reports whether the limit matches a request, and notes that.
+func (l *limit) applies(r *policy.Request) bool {
+	if !l.Matches(r) {
+		l.matching.miss()
+		return false
+	}
+	l.matching.match()
+	return true
+}
+
 // ask asks the limit about a request.
 func (l *limit) ask(ctx context.Context, r *policy.Request) (answer, error) {
 	value, outcome, missing := l.Value(r)
@@ -167,13 +179,13 @@ func (l *limit) judge(s share) (share, *Refusal) {
 	case s.decision.Allowed:
 		return s, nil
 	case l.neverAdmits(s.value, s.cost, s.decision):
-		return share{}, l.reject(&Refusal{Cause: CostTooLarge, Cost: s.cost, Most: l.params(s.value).MostAtOnce()}, count.CostTooLarge)
+		return share{}, l.reject(&Refusal{Cause: CostTooLarge, Value: s.value, Cost: s.cost, Most: l.params(s.value).MostAtOnce()}, count.CostTooLarge)
 	case l.shadow:
 		return s, nil
 	default:
 		l.counts.Count(time.Now(), s.event())
 		return share{}, l.refuse(&Refusal{
-			Cause: causeOf(s.decision), Decision: s.decision, Params: l.params(s.value),
+			Cause: causeOf(s.decision), Value: s.value, Decision: s.decision, Params: l.params(s.value),
 		})
 	}
 }

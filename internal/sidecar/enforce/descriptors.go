@@ -36,7 +36,24 @@ type Ruling struct {
 // the same. Everything is admitted for a domain that is not known. Errors are as
 // Decide's.
 func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []Descriptor) (Ruling, error) {
-	ruling := Ruling{Allowed: true, Known: true, States: make([]QuotaState, len(ds))}
+	return e.decideCall(ctx, &call{in: e.domain(domain), descriptors: ds})
+}
+
+// DecideHeld is DecideDescriptors for a call that waits for nothing. The error is
+// twotier.ErrNotHeld where it would have to, and then nothing was taken or counted.
+func (e *Enforcer) DecideHeld(domain string, ds []Descriptor) (Ruling, error) {
+	return e.decideCall(context.Background(), &call{in: e.domain(domain), descriptors: ds, held: true})
+}
+
+// A call is what is decided as one request.
+type call struct {
+	in          domain
+	descriptors []Descriptor
+	held        bool // nothing may be waited for
+}
+
+func (e *Enforcer) decideCall(ctx context.Context, c *call) (Ruling, error) {
+	ruling := Ruling{Allowed: true, Known: true, States: make([]QuotaState, len(c.descriptors))}
 	if e.cfg.Mode == Bypass {
 		return ruling, nil
 	}
@@ -45,8 +62,7 @@ func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []De
 	if t.closed {
 		return Ruling{}, errClosed
 	}
-	in := e.domain(domain)
-	if ruling.Known = in.known(t.set); !ruling.Known {
+	if ruling.Known = c.in.known(t.set); !ruling.Known {
 		return ruling, nil
 	}
 	var few [4]share
@@ -55,7 +71,7 @@ func (e *Enforcer) DecideDescriptors(ctx context.Context, domain string, ds []De
 		if a.shadow() && !ruling.Allowed {
 			break // they come last
 		}
-		more, err := a.rule(ctx, e, in, ds, &ruling, taken)
+		more, err := a.rule(ctx, e, c, &ruling, taken)
 		if err != nil {
 			cancel(taken)
 			return Ruling{}, err
@@ -107,7 +123,7 @@ func (l *limit) charges(ds []Descriptor) []charge {
 	var all []charge
 	for i := range ds {
 		r := &ds[i].Request
-		if !l.Matches(r) {
+		if !l.applies(r) {
 			continue
 		}
 		value, outcome, missing := l.Value(r)
@@ -134,10 +150,13 @@ func (c *charge) same(other charge) bool {
 }
 
 // charge asks the limit.
-func (l *limit) charge(ctx context.Context, c charge) (a answer, err error) {
+func (l *limit) charge(ctx context.Context, c charge, held bool) (a answer, err error) {
+	c.Held = held
 	switch {
 	case c.rejected:
 		a = answer{share: share{limit: l}, missing: &c.missing}
+	case c.Cost == 0 && held:
+		err = twotier.ErrNotHeld
 	case c.Cost == 0:
 		a, err = l.look(ctx, twotier.Request{Value: c.Value, Tenant: c.Tenant, Cost: 1})
 	default:

@@ -331,3 +331,45 @@ func TestBinds(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldDecisionsWaitForNothing: a call is decided by what the process holds. Otherwise nothing
+// is taken or counted.
+func TestHeldDecisionsWaitForNothing(t *testing.T) {
+	e := newEnforcer(t, newStore(frozen))
+	p := policyOf(limitOf("users", 10, of("user"), each("user", policy.Skip)), limitOf("paths", 10, of("path")))
+	p.Consistency = policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 5, Expiry: policy.Coupled}
+	apply(t, e, p)
+	ann, path := descriptor(1, "user=ann"), descriptor(1, "path=/")
+	wantNone := func(why string, ds ...enforce.Descriptor) {
+		t.Helper()
+		if _, err := e.DecideHeld("*", ds); !errors.Is(err, twotier.ErrNotHeld) {
+			t.Errorf("%s: %v, want ErrNotHeld", why, err)
+		}
+	}
+	wantNone("nothing is held", ann)
+	rule(t, e, ann) // which leases more
+	r, err := e.DecideHeld("*", []enforce.Descriptor{ann})
+	if err != nil || !r.Allowed || r.States[0].Decision.Remaining != 8 {
+		t.Errorf("of what is held: %+v, %v", r, err)
+	}
+	wantNone("one of two limits holds nothing", ann, path)
+	wantNone("to look takes the store", descriptor(0, "user=ann"))
+	if n := left(t, e, "users", "ann"); n != 8 {
+		t.Errorf("ann has %d left, want 8", n)
+	}
+	if c := counted(e, "users"); c.Admitted != 2 {
+		t.Errorf("limit users counted %d admitted, want 2", c.Admitted)
+	}
+}
+
+// TestALimitInShadowIsAskedToo: where it holds nothing, the store decides the call.
+func TestALimitInShadowIsAskedToo(t *testing.T) {
+	e := newEnforcer(t, newStore(frozen))
+	p := policyOf(limitOf("users", 10, of("user")))
+	p.Mode = policy.Shadow
+	p.Consistency = policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 5, Expiry: policy.Coupled}
+	apply(t, e, p)
+	if _, err := e.DecideHeld("*", []enforce.Descriptor{descriptor(1, "user=ann")}); !errors.Is(err, twotier.ErrNotHeld) {
+		t.Errorf("got %v, want ErrNotHeld", err)
+	}
+}

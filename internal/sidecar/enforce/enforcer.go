@@ -106,6 +106,7 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 	next := &table{set: set, version: version, byScope: make(map[store.Scope]*limit)}
 	for _, compiled := range set.Limits {
 		l := newLimit(set.Snapshot.Cluster, compiled, e.cfg.Mode == Shadow)
+		l.matching = matchingOf(l, old.byScope[l.scope])
 		if err := l.open(e.cfg.Stores, old.byScope[l.scope]); err != nil {
 			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
 		}

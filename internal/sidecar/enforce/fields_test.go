@@ -63,13 +63,13 @@ type counting struct {
 	Key                *policy.Key
 	Lifetime, MaxDelay limiter.Micros
 	Gold               int64 // what a value with a limit of its own is admitted
-	Holders            int64
+	Holders, Clusters  int64
 }
 
 func TestEveryFieldOfALimitReachesItsCounts(t *testing.T) {
 	leased := &counting{
 		Generation: 1, Rates: []limiter.Rate{{Limit: 2, Window: 3, Burst: 4, Offset: 5, Monthly: true}}, Key: &policy.Key{MaxKeys: 6},
-		Lifetime: 7, Gold: 8, Holders: 9,
+		Lifetime: 7, Gold: 8, Holders: 9, Clusters: 11,
 	}
 	queued := *leased
 	queued.Lifetime, queued.MaxDelay = 0, 10
@@ -77,7 +77,7 @@ func TestEveryFieldOfALimitReachesItsCounts(t *testing.T) {
 		l := &limit{
 			CompiledLimit: &policy.CompiledLimit{
 				Policy: &policy.Policy{Generation: c.Generation},
-				Limit:  &policy.Limit{Rates: c.Rates, Key: c.Key, Lifetime: c.Lifetime, MaxDelay: c.MaxDelay},
+				Limit:  &policy.Limit{Rates: c.Rates, Key: c.Key, Lifetime: c.Lifetime, MaxDelay: c.MaxDelay, Clusters: c.Clusters},
 			},
 			overrides: map[string]limiter.Params{"gold": {Rates: []limiter.Rate{{Limit: c.Gold}}}},
 		}

@@ -47,7 +47,7 @@ func TestSomeKeysHaveLimitsOfTheirOwn(t *testing.T) {
 		}
 	}
 	v, err := e.Decide(context.Background(), get("/ X-Tenant:gold"))
-	if err != nil || v.Allowed || v.Refusal.Params.Rates[0].Limit != 8 {
+	if err != nil || v.Allowed || v.Refusal.Params.Rates[0].Limit != 8 || v.Refusal.Value != "gold" {
 		t.Errorf("the refusal names %+v, %v", v.Refusal, err)
 	}
 }

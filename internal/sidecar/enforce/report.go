@@ -14,16 +14,20 @@ import (
 // Report returns what this process counted and the session was not yet sent,
 // with the state of the engines beside it.
 func (e *Enforcer) Report(now time.Time, session uint64) []*fleetpb.LimitReport {
-	stats := make(map[count.Name]twotier.Stats)
+	running := make(map[count.Name]*limit)
 	for _, l := range e.current.Load().limits {
-		stats[l.name()] = l.engine.Stats()
+		running[l.name()] = l
 	}
 	reports := e.book.Report(now, session)
 	for _, r := range reports {
-		s, running := stats[count.Name{Namespace: r.GetNamespace(), Policy: r.GetPolicy(), Limit: r.GetLimit()}]
-		if running {
-			addStats(r, &s)
+		l := running[count.Name{Namespace: r.GetNamespace(), Policy: r.GetPolicy(), Limit: r.GetLimit()}]
+		if l == nil {
+			continue
 		}
+		s := l.engine.Stats()
+		addStats(r, &s)
+		matched, unmatched := l.matching.look(now)
+		r.Matched, r.UnmatchedMicros = matched, unmatched.Microseconds()
 	}
 	return reports
 }

@@ -40,6 +40,7 @@ type limit struct {
 	store         twotier.Store
 	engine        Limiter
 	counts        *count.Limit
+	matching      *matching
 }
 
 // newLimit returns the limit without a store and an engine.
@@ -65,6 +66,7 @@ func (l *limit) settings(holders int64) count.Settings {
 		Keyed:      l.Limit.Key != nil,
 		MaxKeys:    l.maxKeys(),
 		Holders:    holders,
+		Clusters:   l.Limit.Clusters,
 		Overrides:  l.overrides,
 		Lag:        time.Duration(max(l.Limit.Lifetime, l.Limit.MaxDelay)) * time.Microsecond,
 	}
