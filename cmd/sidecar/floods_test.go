@@ -177,6 +177,8 @@ func app(over <-chan struct{}, w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-over: // net/http does not notice the end of a client whose body is not read
 		}
+	case "/late":
+		answerLate(over, w, r)
 	case "/long":
 		for part := bytes.Repeat([]byte("x"), 64<<10); ; runtime.Gosched() {
 			if _, err := w.Write(part); err != nil {
@@ -191,8 +193,10 @@ func app(over <-chan struct{}, w http.ResponseWriter, r *http.Request) {
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn)
-	default:
+	case "/":
 		_, _ = io.WriteString(w, "hello")
+	default:
+		soaked(w, r)
 	}
 }
 

@@ -28,6 +28,7 @@ type config struct {
 	probes       []probe.Target
 	probeToken   string // that a request for one of the probes has to name
 	checkAddress string
+	checkSocket  string // path of a Unix socket; empty: none
 	rlsAddress   string // empty: not served
 	adminAddress string
 	grace        time.Duration
@@ -68,7 +69,10 @@ Flags:
   --probe JSON                   a question that the kubelet puts by way of the admin port;
                                  repeatable; written by the injector
   --check-address HOST:PORT      where the app asks POST /v1/check, and users with access to
-                                 the pod GET /debug/config (default %s)
+                                 the pod GET /debug/config and
+                                 /debug/refusals (default %s)
+  --check-socket PATH            Unix socket that serves the same, beside --check-address;
+                                 without it, none does
   --rls-address HOST:PORT        where an Envoy in the pod asks its rate limit service,
                                  version 3; empty to serve none (default %s)
   --admin-address HOST:PORT      where /metrics, /readyz and /livez are served
@@ -98,7 +102,8 @@ Environment:
   WEIR_CAPTURE                   how requests come here, reported to the controller:
                                  redirect, port, explicit (the user has the app ask) or
                                  none (no port was found); written by the injector
-  WEIR_SANDBOX_DIR               directory put before --token-file; to run without a pod
+  WEIR_SANDBOX_DIR               directory put before --token-file and --check-socket; to
+                                 run without a pod
   WEIR_SANDBOX_IP                address to listen on and to find the app at, instead of
                                  the pod's; to run without a pod
 `
@@ -110,6 +115,9 @@ const (
 	defaultRLS   = "127.0.0.1:15011"
 	defaultAdmin = ":15020"
 	defaultGrace = 30 * time.Second
+
+	exampleSocket = "/var/run/weir.dev/check.sock"
+	maxSocketPath = 107 // bytes, set by Linux
 )
 
 func printUsage(w io.Writer) error {
@@ -132,6 +140,7 @@ func loadConfig(args []string, getenv func(string) string) (config, error) {
 	flags.StringVar(&c.tokenFile, "token-file", defaultToken, "")
 	flags.StringVar(&c.appAddress, "app-address", defaultApp, "")
 	flags.StringVar(&c.checkAddress, "check-address", defaultCheck, "")
+	flags.StringVar(&c.checkSocket, "check-socket", "", "")
 	flags.StringVar(&c.rlsAddress, "rls-address", defaultRLS, "")
 	flags.StringVar(&c.adminAddress, "admin-address", defaultAdmin, "")
 	flags.DurationVar(&c.grace, "shutdown-grace-period", defaultGrace, "")
@@ -168,6 +177,9 @@ func (c *config) readEnv(getenv func(string) string) {
 	c.probeToken = getenv("WEIR_PROBE_TOKEN")
 	if dir := getenv("WEIR_SANDBOX_DIR"); dir != "" {
 		c.tokenFile = filepath.Join(dir, c.tokenFile)
+		if c.checkSocket != "" {
+			c.checkSocket = filepath.Join(dir, c.checkSocket)
+		}
 	}
 	c.capture = getenv("WEIR_CAPTURE")
 	c.mode = enforce.Mode(getenv("WEIR_MODE"))
@@ -234,6 +246,9 @@ func (c *config) validate() error {
 	case enforce.Enforce, enforce.Shadow, enforce.Bypass:
 	default:
 		errs = append(errs, fmt.Errorf("WEIR_MODE is %q: use enforce, shadow or bypass", c.mode))
+	}
+	if c.checkSocket != "" && (!filepath.IsAbs(c.checkSocket) || len(c.checkSocket) > maxSocketPath) {
+		errs = append(errs, fmt.Errorf("--check-socket is %q: write an absolute path of at most %d bytes, such as %s", c.checkSocket, maxSocketPath, exampleSocket))
 	}
 	if c.grace < 0 {
 		errs = append(errs, fmt.Errorf("--shutdown-grace-period is %s: use 0s or more", c.grace))

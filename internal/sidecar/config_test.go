@@ -2,6 +2,8 @@ package sidecar
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,10 +32,24 @@ func pod(changes ...string) map[string]string {
 	return vars
 }
 
+func TestUsage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "flags.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := printUsage(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "```\n" + out.String() + "```\n"; !strings.Contains(string(page), want) {
+		t.Errorf("docs/reference/flags.md lacks:\n%s", want)
+	}
+}
+
 func TestLoadConfig(t *testing.T) {
 	args := []string{
 		"--fleet-address=weir-fleet.weir-system.svc:15030", "--fleet-server-name=weir-fleet.weir-system.svc",
-		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--rls-address=127.0.0.1:15011", "--admin-address=:15020",
+		"--inbound=15006:8080", "--inbound=15007:9090", "--check-address=127.0.0.1:15010", "--check-socket=/var/run/weir.dev/check.sock", "--rls-address=127.0.0.1:15011", "--admin-address=:15020",
 		"--token-file=/var/run/secrets/weir.dev/token", "--shutdown-grace-period=30s", "--linger=25s",
 		`--probe={"container":"app","kind":"readiness","timeoutSeconds":1,"tcp":{"port":8080}}`,
 		"--otlp-endpoint=collector.monitoring:4317", "--underscores=refuse",
@@ -43,7 +59,7 @@ func TestLoadConfig(t *testing.T) {
 		tokenFile: "/var/run/secrets/weir.dev/token", caBundle: "pem",
 		inbound: []inbound{{":15006", "127.0.0.1:8080"}, {":15007", "127.0.0.1:9090"}}, appAddress: "127.0.0.1", linger: 25 * time.Second,
 		probes: []probe.Target{{Container: "app", Kind: probe.Readiness, TimeoutSeconds: 1, TCP: &probe.TCP{Port: 8080}}}, probeToken: "T0KEN",
-		checkAddress: "127.0.0.1:15010", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
+		checkAddress: "127.0.0.1:15010", checkSocket: "/var/run/weir.dev/check.sock", rlsAddress: "127.0.0.1:15011", adminAddress: ":15020", grace: 30 * time.Second,
 		otlpEndpoint: "collector.monitoring:4317", underscores: proxy.RefuseUnderscores,
 		namespace: "shop", pod: "checkout-1", podUID: "uid", mode: enforce.Enforce,
 	}
@@ -55,6 +71,7 @@ func TestLoadConfig(t *testing.T) {
 	sandboxed := want
 	sandboxed.appAddress = "127.0.0.9"
 	sandboxed.tokenFile = "/tmp/pod/var/run/secrets/weir.dev/token"
+	sandboxed.checkSocket = "/tmp/pod/var/run/weir.dev/check.sock"
 	sandboxed.inbound = []inbound{{"127.0.0.9:15006", "127.0.0.9:8080"}, {"127.0.0.9:15007", "127.0.0.9:9090"}}
 	sandboxed.checkAddress, sandboxed.rlsAddress, sandboxed.adminAddress = "127.0.0.9:15010", "127.0.0.9:15011", "127.0.0.9:15020"
 	for name, tc := range map[string]struct {
@@ -90,6 +107,8 @@ func TestLoadConfigNamesTheFieldAndTheCure(t *testing.T) {
 		"half a pair of ports":      {[]string{"--inbound=15006"}, pod(), []string{"--inbound", "LISTENPORT:APPPORT"}},
 		"a port out of range":       {[]string{"--inbound=15006:99999"}, pod(), []string{"--inbound", "99999"}},
 		"no port to check at":       {[]string{"--check-address=localhost"}, pod(), []string{"--check-address", "HOST:PORT"}},
+		"a socket somewhere":        {[]string{"--check-socket=check.sock"}, pod(), []string{"--check-socket", "absolute path"}},
+		"a socket with a long path": {[]string{"--check-socket=/" + strings.Repeat("a", 107)}, pod(), []string{"--check-socket", "107 bytes"}},
 		"no time":                   {[]string{"--shutdown-grace-period=30"}, pod(), []string{"shutdown-grace-period"}},
 		"time that runs backwards":  {[]string{"--shutdown-grace-period=-1s"}, pod(), []string{"--shutdown-grace-period", "0s or more"}},
 		"no choice":                 {[]string{"--underscores=allow"}, pod(), []string{"--underscores", "drop, pass or refuse"}},

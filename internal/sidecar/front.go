@@ -12,17 +12,16 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/check"
 	"github.com/weir-dev/weir/internal/sidecar/probe"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/http1"
 	"github.com/weir-dev/weir/internal/sidecar/rls"
 )
 
 // A front is everything that listens.
 type front struct {
 	admin    *admin.Server
-	proxies  []*proxy.Proxy
-	deciding []*server   // the proxies' and the check API's
-	calls    *rls.Server // nil when none is served
-	watched  *server     // the admin port: it stays open while the others drain
+	deciding []server // the proxies' and the check API's
+	calls    server   // of Envoy's rate limit service; nil when none is served
+	watched  server   // the admin port: it stays open while the others drain
 	running  sync.WaitGroup
 }
 
@@ -36,42 +35,55 @@ func (p *process) open(ctx context.Context) (f *front, err error) {
 			f.close()
 		}
 	}()
-	add := func(address string, h http.Handler, streams *frames.Server) error {
-		s, err := listen(ctx, address, h, p.metrics.Malformed, p.log, p.memory.Port(false), streams)
-		if err == nil {
-			f.deciding = append(f.deciding, s)
-		}
-		return err
-	}
 	for _, in := range p.cfg.inbound {
-		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores, Memory: p.memory})
-		f.proxies = append(f.proxies, side)
-		if err := add(in.listen, p.traces.Handler(side), proxy.NewHTTP2(side, p.traces.HTTP2(side))); err != nil {
+		side := proxy.New(proxy.Config{Target: in.app, Pool: p.traces.Pool(p.pools), Decider: p.traces.Decider(p.enforcer), Metrics: p.metrics, Log: p.log, Underscores: p.cfg.underscores, Recent: &p.recent, Memory: p.memory})
+		s, err := listenInbound(ctx, in.listen, side, p.traces.Handler(side), p.memory.Port(false))
+		if err != nil {
 			return f, err
 		}
+		f.deciding = append(f.deciding, s)
 	}
 	asked := http.NewServeMux()
 	asked.Handle("/", &check.Handler{Checker: p.enforcer, Metrics: p.metrics, Log: p.log})
 	asked.HandleFunc("POST "+leavePath, f.leaving)
 	asked.Handle("GET "+admin.ConfigPath, &admin.Config{Mode: p.cfg.mode, Source: p})
-	if err := add(p.cfg.checkAddress, asked, nil); err != nil {
+	asked.Handle("GET "+admin.RefusalsPath, admin.Refusals{Ring: &p.recent})
+	checks, err := listen(ctx, p.cfg.checkAddress, asked, p.metrics.Malformed, p.log, p.memory.Port(false))
+	if err != nil {
 		return f, err
 	}
-	if p.cfg.rlsAddress != "" {
-		f.calls = p.openRLS(ctx)
+	f.deciding = append(f.deciding, checks)
+	if p.cfg.checkSocket != "" {
+		listener, err := openSocket(ctx, p.cfg.checkSocket)
+		if err != nil {
+			return f, err
+		}
+		f.deciding = append(f.deciding, serveOn(ctx, listener, asked, p.metrics.Malformed, p.log, p.memory.Port(false)))
 	}
-	f.watched, err = listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.memory.Port(true), nil)
+	if p.cfg.rlsAddress != "" {
+		if calls := p.openRLS(ctx); calls != nil {
+			f.calls = calls
+		}
+	}
+	watched, err := listen(ctx, p.cfg.adminAddress, f.admin, p.metrics.Malformed, p.log, p.memory.Port(true))
+	if err == nil {
+		f.watched = watched
+	}
 	return f, err
 }
 
 // openRLS returns nil when it cannot listen. Every pod has the service, few have an
 // Envoy that asks it, and an app that has taken its port needs all the rest.
-func (p *process) openRLS(ctx context.Context) *rls.Server {
+func (p *process) openRLS(ctx context.Context) *inboundServer {
 	listening := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_rls_listening", Help: "1 when Envoy's rate limit service is served, 0 when its port could not be opened.",
 	})
 	p.metrics.Registry.MustRegister(listening)
-	s, err := rls.Listen(ctx, rls.Config{Address: p.cfg.rlsAddress, Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+	answers := rls.New(rls.Config{Decider: p.enforcer, Metrics: p.metrics, Log: p.log})
+	requests := http1.NewServer(http1.Config{
+		Handler: rls.OnlyHTTP2{}, HTTP2: answers.Serve, NoMemory: proxy.RefuseForMemory, Malformed: p.metrics.Malformed.Inc, Memory: p.memory, Log: p.log,
+	})
+	s, err := listenBy(ctx, p.cfg.rlsAddress, requests, answers, p.memory.Port(true))
 	if err != nil {
 		p.log.Error("Envoy's rate limit service is not served, the rest is: free the port, or choose another or none by --rls-address", "error", err)
 		return nil
@@ -87,7 +99,7 @@ func (f *front) serve() <-chan error {
 		all = append(all, s.serve)
 	}
 	if f.calls != nil {
-		all = append(all, f.calls.Serve)
+		all = append(all, f.calls.serve)
 	}
 	failed := make(chan error, len(all))
 	for _, serve := range all {
@@ -107,7 +119,7 @@ func (f *front) drain(ctx context.Context) {
 		all.Go(func() { s.drain(ctx) })
 	}
 	if f.calls != nil {
-		all.Go(func() { f.calls.Drain(ctx) })
+		all.Go(func() { f.calls.drain(ctx) })
 	}
 	all.Wait()
 }
@@ -118,13 +130,10 @@ func (f *front) close() {
 		s.close()
 	}
 	if f.calls != nil {
-		f.calls.Close()
+		f.calls.close()
 	}
 	if f.watched != nil {
 		f.watched.close()
 	}
 	f.running.Wait()
-	for _, p := range f.proxies {
-		p.Close()
-	}
 }

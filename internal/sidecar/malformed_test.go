@@ -24,6 +24,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/framing/framingtest"
 )
 
@@ -141,18 +142,7 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 	var counted, panics atomic.Int64
 	m := metrics.New(new(process))
 	p := proxy.New(proxy.Config{Target: app.Address(), Pool: unlimited{}, Metrics: m, Log: slog.New(slog.DiscardHandler), Decider: counting{&counted}})
-	watched := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if reason := recover(); reason != nil {
-				if reason != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
-					panics.Add(1)
-				}
-				panic(reason)
-			}
-		}()
-		p.ServeHTTP(w, r)
-	})
-	s, err := listen(t.Context(), "127.0.0.1:0", watched, m.Malformed, slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false), nil)
+	s, err := listenInbound(t.Context(), "127.0.0.1:0", p, watched{p, &panics}, membudget.New(1<<40).Port(false))
 	if err != nil {
 		t.Error(err)
 		return
@@ -164,7 +154,6 @@ func tryStream(t *testing.T, stream string, tally *strictTally) {
 	answers := sendStream(t, s.listener.Addr().String(), stream, len(all), verdict)
 	s.drain(t.Context())
 	serving.Wait()
-	p.Close()
 	app.Close()
 	seen := app.Take()
 
@@ -267,6 +256,24 @@ func sendStream(t *testing.T, address, stream string, requests int, verdict fram
 			a.refused++
 		}
 	}
+}
+
+// watched counts panics but for those that break a request off.
+type watched struct {
+	exchange.Handler
+	panics *atomic.Int64
+}
+
+func (w watched) Enter(rw http.ResponseWriter, r *http.Request) exchange.Exchange {
+	defer func() {
+		if reason := recover(); reason != nil {
+			if reason != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
+				w.panics.Add(1)
+			}
+			panic(reason)
+		}
+	}()
+	return w.Handler.Enter(rw, r)
 }
 
 // unlimited is a pool without a limit, and counting a decider that admits and counts.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
+	"github.com/weir-dev/weir/internal/sidecar/admin"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -68,6 +69,9 @@ func TestAPoolOfTheSnapshotHoldsAtOnce(t *testing.T) {
 	}
 	if status, body, err := get(t, s.url(15006, "/")); err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, "no part of its limit yet") {
 		t.Errorf("got %d, %q, %v", status, body, err)
+	}
+	if _, kept, err := get(t, s.url(15010, admin.RefusalsPath)); err != nil || !strings.Contains(kept, "no part of its limit yet") {
+		t.Errorf("%s has %q, %v", admin.RefusalsPath, kept, err)
 	}
 	c.change(func() { c.divide = wholly(1) })
 	eventually(t, "no request passes", func() bool {

@@ -26,7 +26,7 @@ import (
 
 // inFrontOf serves a sidecar's port in front of an app, and returns its server and its
 // address.
-func inFrontOf(t *testing.T, app http.Handler) (*server, string) {
+func inFrontOf(t *testing.T, app http.Handler) (*inboundServer, string) {
 	t.Helper()
 	behind := httptest.NewUnstartedServer(app)
 	behind.Config.Protocols = new(http.Protocols)
@@ -37,20 +37,20 @@ func inFrontOf(t *testing.T, app http.Handler) (*server, string) {
 	return inFrontOfAddress(t, behind.Listener.Addr().String())
 }
 
-func inFrontOfAddress(t *testing.T, app string) (*server, string) {
+func inFrontOfAddress(t *testing.T, app string) (*inboundServer, string) {
 	t.Helper()
 	return inFrontOfPooled(t, app, unlimited{}, metrics.New(new(process)))
 }
 
-func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics) (*server, string) {
+func inFrontOfPooled(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics) (*inboundServer, string) {
 	t.Helper()
 	return inFrontOfIn(t, app, pool, m, membudget.New(1<<40))
 }
 
-func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *membudget.Budget) (*server, string) {
+func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, memory *membudget.Budget) (*inboundServer, string) {
 	t.Helper()
 	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: counting{new(atomic.Int64)}, Metrics: m, Log: slog.New(slog.DiscardHandler)})
-	s, err := listen(t.Context(), "127.0.0.1:0", p, m.Malformed, slog.New(slog.DiscardHandler), memory.Port(true), proxy.NewHTTP2(p, p))
+	s, err := listenInbound(t.Context(), "127.0.0.1:0", p, p, memory.Port(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,6 @@ func inFrontOfIn(t *testing.T, app string, pool proxy.Pool, m *metrics.Metrics, 
 	t.Cleanup(func() {
 		s.close()
 		serving.Wait()
-		p.Close()
 	})
 	return s, s.listener.Addr().String()
 }

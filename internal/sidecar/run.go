@@ -13,12 +13,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-dev/weir/internal/heap"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pages"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/recent"
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/internal/sidecar/trace"
 	"github.com/weir-dev/weir/internal/version"
@@ -69,6 +71,8 @@ type process struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	memory   *membudget.Budget
+	surplus  *pages.Surplus
+	recent   recent.Ring // of what is answered in place of the app
 	stores   *stores.Pool
 	pools    *pools.Enforcer
 	enforcer *enforce.Enforcer
@@ -85,6 +89,10 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
 	p.metrics = metrics.New(p)
 	p.memory = membudget.New(membudget.SizeIn(debug.SetMemoryLimit(-1)))
+	p.surplus = pages.NewSurplus()
+	p.memory.OnFreed(p.surplus.Freed)
+	goal := heap.NewGoal()
+	p.memory.OnOpened(func(connections int) { goal.Beside(int64(connections) * membudget.SocketBytes) })
 	p.metrics.Registry.MustRegister(metrics.OfMemory(p.memory))
 	if err := p.trace(); err != nil {
 		return nil, err
@@ -154,6 +162,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	failed := f.serve()
 	f.admin.SetReady(true)
+	p.surplus.Freed(0) // what the start has left behind
 	p.log.Info("ready", "inbound", len(p.cfg.inbound), "mode", p.cfg.mode)
 
 	select {

@@ -303,7 +303,7 @@ func TestErrorsOfTheClientAreItsOwn(t *testing.T) {
 func TestAStreamThatIsResetBeforeItIsBegunReachesNothing(t *testing.T) {
 	reached := false
 	s, err := listen(t.Context(), "127.0.0.1:0", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }),
-		prometheus.NewCounter(prometheus.CounterOpts{Name: "malformed"}), slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false), nil)
+		prometheus.NewCounter(prometheus.CounterOpts{Name: "malformed"}), slog.New(slog.DiscardHandler), membudget.New(1<<40).Port(false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,9 @@ const (
 	fewPart = 64
 	// batchPart is which part of the budget is made at least, once some has to be.
 	batchPart = 64
-	// sparePart is the part of the budget up to which what is only of use is admitted.
-	sparePart = 2
+	// sparePart is the part of the budget up to which what is only of use is admitted, and roomPart
+	// the same for memory that each request would take.
+	sparePart, roomPart = 2, 4
 )
 
 // A Budget is the memory for what clients have the sidecar keep. All methods may be called
@@ -50,6 +51,8 @@ type Budget struct {
 	taken   [classes]atomic.Int64
 	refused [classes]atomic.Int64
 	closed  [phases]atomic.Int64
+	freed   func(n int64)         // see OnFreed
+	opened  func(connections int) // see OnOpened
 
 	mu    sync.Mutex
 	open  map[*Connection]struct{}
@@ -64,8 +67,16 @@ type peer struct {
 
 // New returns a budget of that many bytes.
 func New(size int64) *Budget {
-	return &Budget{size: size, open: map[*Connection]struct{}{}, peers: map[netip.Addr]*peer{}}
+	return &Budget{size: size, freed: func(int64) {}, opened: func(int) {}, open: map[*Connection]struct{}{}, peers: map[netip.Addr]*peer{}}
 }
+
+// OnFreed has f called whenever a connection gives back n bytes, since it has ended or is parked. It
+// is to be called before there are connections. f must not block.
+func (b *Budget) OnFreed(f func(n int64)) { b.freed = f }
+
+// OnOpened has f called with the number of connections that are open whenever that changes. It is to
+// be called before there are connections. f must not use the budget.
+func (b *Budget) OnOpened(f func(connections int)) { b.opened = f }
 
 // Size returns the size in bytes.
 func (b *Budget) Size() int64 { return b.size }
@@ -88,9 +99,15 @@ func (b *Budget) total() (n int64) {
 }
 
 // TakeSpare takes what is only of use, while more than half of the budget is left.
-func (b *Budget) TakeSpare(c Class, n int64) bool {
+func (b *Budget) TakeSpare(c Class, n int64) bool { return b.takeUpTo(c, n, b.size/sparePart) }
+
+// TakeRoom takes what makes a request cheaper to serve, while more than three quarters of the budget are
+// left.
+func (b *Budget) TakeRoom(c Class, n int64) bool { return b.takeUpTo(c, n, b.size/roomPart) }
+
+func (b *Budget) takeUpTo(c Class, n, most int64) bool {
 	b.taken[c].Add(n)
-	if b.total() <= b.size/sparePart {
+	if b.total() <= most {
 		return true
 	}
 	b.taken[c].Add(-n)

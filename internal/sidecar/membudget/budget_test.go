@@ -43,7 +43,7 @@ type house struct {
 func newHouse(t *testing.T, connections int64) *house {
 	t.Helper()
 	r := New(connections * ConnectionBytes)
-	return &house{t: t, Budget: r, port: &Port{budget: r, bound: r.size}}
+	return &house{t: t, Budget: r, port: r.Port(true)}
 }
 
 // enter lets a connection in that is idle since then, or fails.
@@ -123,7 +123,7 @@ func TestTheAddressWithTheMostIdleConnectionsGivesWay(t *testing.T) {
 // TestHeadsGiveWayOnlyWhenNoneIsIdle and requests in flight never do.
 func TestHeadsGiveWayOnlyWhenNoneIsIdle(t *testing.T) {
 	h := newHouse(t, 64)
-	h.fill(59)
+	h.fill(58)
 	slow := h.enter("10.0.0.1", "slow", 1)
 	busy := h.enter("10.0.0.2", "busy", 2)
 	idle := h.enter("10.0.0.3", "idle", 3)
@@ -138,6 +138,7 @@ func TestHeadsGiveWayOnlyWhenNoneIsIdle(t *testing.T) {
 		h.wantYielded(want)
 		c.Active()
 	}
+	h.enter("10.0.1.9", "f", 7).Active() // in the place of the head
 	if _, ok := h.dial("10.0.2.1", "g", 8); ok || len(h.yielded) > 0 {
 		t.Errorf("there was memory although all work: %q", h.yielded)
 	}
@@ -237,6 +238,44 @@ func TestWhatRequestsTake(t *testing.T) {
 	}
 }
 
+// TestAHeadThatGoesOnTakesItsBuffer, and three bytes for each beyond the first 4 KiB.
+func TestAHeadThatGoesOnTakesItsBuffer(t *testing.T) {
+	h := newHouse(t, 1000)
+	c := h.enter("10.0.0.1", "c", 1)
+	for i, step := range []struct {
+		come int
+		want int64
+	}{{1, ScratchBytes}, {4<<10 - 1, ScratchBytes}, {1, ScratchBytes + 3}, {10 << 10, ScratchBytes + 3 + 30<<10}} {
+		if ok := c.Head(2, step.come); !ok || h.Taken(Heads) != step.want {
+			t.Errorf("step %d: %d bytes are taken, %v, want %d", i, h.Taken(Heads), ok, step.want)
+		}
+	}
+	if c.Idle(3); h.Taken(Heads) != 0 {
+		t.Errorf("%d bytes are left", h.Taken(Heads))
+	}
+}
+
+// TestAConnectionTakesWhatThePortSays, and parks from there.
+func TestAConnectionTakesWhatThePortSays(t *testing.T) {
+	h := newHouse(t, 100)
+	h.port = h.port.Of(ServerBytes)
+	c := h.enter("10.0.0.1", "c", 1)
+	for i, step := range []struct {
+		do   func()
+		want int64
+	}{
+		{func() {}, ServerBytes},
+		{func() { c.Park(WaitingBytes) }, WaitingBytes},
+		{func() { c.Unpark(WaitingBytes) }, ServerBytes},
+		{func() { c.Head(2, 4<<10) }, ServerBytes},
+		{c.Close, 0},
+	} {
+		if step.do(); h.total() != step.want {
+			t.Errorf("step %d: %d bytes are taken, want %d", i, h.total(), step.want)
+		}
+	}
+}
+
 // TestBodiesOfAConnectionShareAWindow over HTTP/2.
 func TestBodiesOfAConnectionShareAWindow(t *testing.T) {
 	h := newHouse(t, 1000)
@@ -271,20 +310,77 @@ func TestAConnectionThatIsClosedTakesNothing(t *testing.T) {
 	}
 }
 
+// TestBytesOfConnectionsThatAreGivenBackAreNoted once each, and those of requests are not.
+func TestBytesOfConnectionsThatAreGivenBackAreNoted(t *testing.T) {
+	h := newHouse(t, 100)
+	var noted int64
+	h.OnFreed(func(n int64) { noted += n })
+	c := h.enter("10.0.0.1", "c", 1)
+	q, _ := c.Admit(get)
+	q.Done()
+	for i, step := range []struct {
+		do   func()
+		want int64
+	}{
+		{func() { c.Park(ParkedBytes) }, ConnectionBytes - ParkedBytes},
+		{func() { c.Unpark(ParkedBytes) }, 0},
+		{func() { c.Park(ParkedBytes) }, ConnectionBytes - ParkedBytes},
+		{c.Close, ParkedBytes},
+		{c.Close, 0},
+		{h.enter("10.0.0.1", "d", 2).Close, ConnectionBytes},
+	} {
+		noted = 0
+		if step.do(); noted != step.want {
+			t.Errorf("step %d: %d bytes were noted, want %d", i, noted, step.want)
+		}
+	}
+}
+
+// TestARequestTakesMoreOverAWideConnection since the kernel may keep as much as of a body.
+func TestARequestTakesMoreOverAWideConnection(t *testing.T) {
+	h := newHouse(t, 100)
+	c := h.enter("10.0.0.1", "c", 1)
+	for _, want := range []int64{RequestBytes, RequestBytes + UploadBytes, RequestBytes + UploadBytes} {
+		q, ok := c.Admit(get)
+		if n := h.total() - ConnectionBytes; !ok || n != want {
+			t.Errorf("it takes %d bytes, want %d", n, want)
+		}
+		q.Done()
+		c.Widen(nil)
+	}
+}
+
+// TestTheNumberOfConnectionsIsNoted whenever it changes.
+func TestTheNumberOfConnectionsIsNoted(t *testing.T) {
+	h := newHouse(t, 2)
+	var noted []int
+	h.OnOpened(func(n int) { noted = append(noted, n) })
+	c := h.enter("10.0.0.1", "c", 1)
+	c.Active()
+	if _, ok := h.dial("10.0.0.1", "d", 2); ok {
+		t.Error("there was memory")
+	}
+	c.Close()
+	c.Close()
+	if want := []int{1, 2, 1, 0}; !slices.Equal(noted, want) {
+		t.Errorf("%d were noted, want %d", noted, want)
+	}
+}
+
 // TestAParkedConnectionTakesLess, and all again when it goes on.
 func TestAParkedConnectionTakesLess(t *testing.T) {
 	h := newHouse(t, 64)
 	c := h.enter("10.0.0.1", "c", 1)
-	c.Park()
+	c.Park(ParkedBytes)
 	if n := h.total(); n != ParkedBytes {
 		t.Errorf("%d bytes are taken while it is parked", n)
 	}
-	if !c.Unpark() || h.total() != ConnectionBytes {
+	if !c.Unpark(ParkedBytes) || h.total() != ConnectionBytes {
 		t.Errorf("%d bytes are taken when it goes on", h.total())
 	}
-	c.Park()
+	c.Park(ParkedBytes)
 	c.Close()
-	if c.Unpark() || h.total() != 0 {
+	if c.Unpark(ParkedBytes) || h.total() != 0 {
 		t.Errorf("%d bytes are taken after it was closed", h.total())
 	}
 }
@@ -316,7 +412,7 @@ func TestAllIsGivenBack(t *testing.T) {
 			for _, f := range open {
 				if f.parked {
 					f.parked = random.IntN(2) > 0
-					if !f.parked && !f.Unpark() {
+					if !f.parked && !f.Unpark(ParkedBytes) {
 						f.Close()
 					}
 					continue
@@ -345,7 +441,7 @@ func TestAllIsGivenBack(t *testing.T) {
 				case 7:
 					f.Close()
 				case 8:
-					f.Park()
+					f.Park(ParkedBytes)
 					f.parked = true
 				}
 				if n := h.total(); n > h.size {
@@ -431,6 +527,22 @@ func TestWhatIsOnlyOfUseTakesHalf(t *testing.T) {
 		}
 	}
 	h.Give(Bodies, 5*ConnectionBytes)
+	if n := h.total(); n != 0 {
+		t.Errorf("%d bytes are taken", n)
+	}
+}
+
+func TestRoomTakesAQuarter(t *testing.T) {
+	h := newHouse(t, 10)
+	for i := range 4 {
+		if ok := h.TakeRoom(Bodies, ConnectionBytes); ok != (i < 2) {
+			t.Errorf("the %d. got %v", i+1, ok)
+		}
+	}
+	if !h.TakeSpare(Bodies, ConnectionBytes) {
+		t.Error("nothing is to spare")
+	}
+	h.Give(Bodies, 3*ConnectionBytes)
 	if n := h.total(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
 	}

@@ -18,7 +18,7 @@ func (c *Connection) Admit(r *http.Request) (Request, bool) {
 	if c == nil {
 		return Request{}, true
 	}
-	q := needOf(r)
+	q := needOf(r, c.wide)
 	q.connection = c
 	if !c.claim(Requests, q.request) {
 		return Request{}, false
@@ -35,6 +35,30 @@ func (c *Connection) Admit(r *http.Request) (Request, bool) {
 	return q, true
 }
 
+// AdmitCall is Admit for a call of gRPC that the sidecar answers itself.
+func (c *Connection) AdmitCall() (Request, bool) {
+	if c == nil {
+		return Request{}, true
+	}
+	if !c.claim(Requests, CallBytes) {
+		return Request{}, false
+	}
+	return Request{connection: c, request: CallBytes}, true
+}
+
+// TakeMessage takes n bytes for the message of a call, once, or returns false where too little is
+// left.
+func (q *Request) TakeMessage(n int64) bool {
+	if q.connection == nil {
+		return true
+	}
+	if !q.connection.claim(Bodies, n) {
+		return false
+	}
+	q.body = n
+	return true
+}
+
 // Done gives back what the request has taken.
 func (q *Request) Done() {
 	c := q.connection
@@ -48,14 +72,15 @@ func (q *Request) Done() {
 	q.giveBody()
 }
 
-// needOf returns what a request needs. Over HTTP/1.1 its head was taken as it came.
-func needOf(r *http.Request) Request {
+// needOf returns what a request needs over a connection that may be wide. Over HTTP/1.1 its head was
+// taken as it came.
+func needOf(r *http.Request, wide bool) Request {
 	body := r.Body != nil && r.Body != http.NoBody
 	if r.ProtoMajor == 2 {
-		return Request{request: StreamBytes, head: headFactor * max(0, headBytes(r)-headFree), window: body}
+		return Request{request: StreamBytes, head: longHead(lengthOf(r)), window: body}
 	}
 	q := Request{request: RequestBytes}
-	if body {
+	if body || wide {
 		q.body = UploadBytes
 	}
 	if upgrade := r.Header["Upgrade"]; len(upgrade) > 0 && strings.EqualFold(upgrade[0], "websocket") {
@@ -64,8 +89,11 @@ func needOf(r *http.Request) Request {
 	return q
 }
 
-// headBytes returns how long the head of a request is.
-func headBytes(r *http.Request) int64 {
+// longHead returns what a head of n bytes takes beyond the first of them.
+func longHead(n int64) int64 { return headFactor * max(0, n-headFree) }
+
+// lengthOf returns how long the head of a request is.
+func lengthOf(r *http.Request) int64 {
 	n := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
 		for _, value := range values {

@@ -26,15 +26,22 @@ func SizeIn(heap int64) int64 {
 
 // These are the bytes of memory that each of them takes. docs/proxy.md has the table.
 const (
-	ConnectionBytes = 24 << 10  // of HTTP/1.1, with 4 KiB of the kernel's
-	ParkedBytes     = 8 << 10   // of one that is idle for longer than a second, with the kernel's
-	HTTP2Bytes      = 24 << 10  // more, for a connection of HTTP/2
-	RequestBytes    = 80 << 10  // of HTTP/1.1, with a connection to the app, a small buffer, and what the kernel keeps
+	ConnectionBytes = 10 << 10  // of HTTP/1.1, with its goroutine, but without what a request needs
+	ServerBytes     = 24 << 10  // of one that net/http serves, with its buffers
+	ScratchBytes    = 8 << 10   // more, for a head that has not come to its end, with its first 4 KiB
+	ParkedBytes     = 4 << 10   // of one that is idle for longer than a second, and waits without a goroutine
+	WaitingBytes    = 8 << 10   // of one that waits with a goroutine
+	SocketBytes     = 4 << 10   // of the kernel's, while nothing is sent
+	HTTP2Bytes      = 38 << 10  // more, for a connection of HTTP/2
+	RequestBytes    = 110 << 10 // of HTTP/1.1, with its head, a connection to the app, a small buffer, and what the kernel keeps
 	StreamBytes     = 60 << 10  // a request of HTTP/2, with what is received of its answer
+	CallBytes       = 16 << 10  // a call of Envoy's rate limit service, with the first 4 KiB of its message
 	UploadBytes     = 32 << 10  // more, for a body over HTTP/1.1
 	TunnelBytes     = 64 << 10  // more, for a WebSocket
+	WideBytes       = 64 << 10  // more, for a request over a connection whose client sends large bodies
+	RoomyBytes      = 128 << 10 // more, for a request over a roomy connection to the app
 	WindowBytes     = 64 << 10  // more, for a body over HTTP/2
 	WindowsBytes    = 256 << 10 // at most for all bodies of a connection
-	headFree        = 4 << 10   // of a head that is part of its connection
+	headFree        = 4 << 10   // of a head that is part of its scratch, or stream
 	headFactor      = 3         // bytes for each byte beyond
 )

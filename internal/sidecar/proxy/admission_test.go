@@ -53,7 +53,6 @@ func enforcingAll(t *testing.T, app string, mode policy.Mode, response policy.Re
 		t.Fatal(err)
 	}
 	p := proxy.New(proxy.Config{Target: app, Pool: noPool{}, Decider: e, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(p.Close)
 	return serve(t, p), e
 }
 

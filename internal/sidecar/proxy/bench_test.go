@@ -48,7 +48,6 @@ func BenchmarkProxy(b *testing.B) {
 	ours := proxy.New(proxy.Config{
 		Target: target.Host, Pool: noPool{}, Decider: decider(admit), Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
 	})
-	defer ours.Close()
 	slots := pools.New(pools.Config{Holder: "uid/nonce", Mode: enforce.Enforce, Coordinators: newDivider()})
 	defer slots.Close(b.Context())
 	wide := fixed(100)
@@ -61,11 +60,11 @@ func BenchmarkProxy(b *testing.B) {
 	pooled := proxy.New(proxy.Config{
 		Target: target.Host, Pool: slots, Decider: decider(admit), Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
 	})
-	defer pooled.Close()
-	for name, h := range map[string]http.Handler{"bare": bare, "sidecar": ours, "sidecar with a pool": pooled} {
-		server := httptest.NewServer(h)
-		b.Run(name, func(b *testing.B) { request1(b, server.URL) })
-		server.Close()
+	server := httptest.NewServer(bare)
+	b.Run("bare", func(b *testing.B) { request1(b, server.URL) })
+	server.Close()
+	for name, p := range map[string]*proxy.Proxy{"sidecar": ours, "sidecar with a pool": pooled} {
+		b.Run(name, func(b *testing.B) { request1(b, "http://"+serveProxy(b, p)) })
 	}
 	b.Run("direct", func(b *testing.B) { request1(b, app.URL) })
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +31,9 @@ func TestAnAppThatLeavesInTheMiddleOfABodyIsABadGateway(t *testing.T) {
 			"hints and a head": "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n",
 		} {
 			for where, front := range map[string]func(t *testing.T, app string) string{
-				"alone": func(t *testing.T, app string) string { return framed(t, newProxy(t, app, noPool{}, decider(admit))) },
+				"alone": func(t *testing.T, app string) string {
+					return serveProxy(t, newProxy(t, app, noPool{}, decider(admit)))
+				},
 				"in a pool": func(t *testing.T, app string) string {
 					address, _ := pooled(t, app, learning(), decider(admit), newDivider())
 					return strings.TrimPrefix(address, "http://")
@@ -87,7 +91,7 @@ func TestAnAppThatLeavesAConnectionThatServedOthersIsABadGateway(t *testing.T) {
 					}
 				}))
 				defer app.Close()
-				conn, in := connect(t, framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+				conn, in := connect(t, serveProxy(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
 				write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab")
 				if res := read(t, in); res.StatusCode != http.StatusOK {
 					t.Fatalf("the first is answered with %s", res.Status)
@@ -127,7 +131,7 @@ func TestAnAnswerThatIsBrokenOffEndsTheConnection(t *testing.T) {
 				_ = conn.Close()
 			}))
 			defer app.Close()
-			conn, in := connect(t, framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+			conn, in := connect(t, serveProxy(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
 			write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 34\r\n\r\nab")
 			all, err := io.ReadAll(in)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -142,21 +146,64 @@ func TestAnAnswerThatIsBrokenOffEndsTheConnection(t *testing.T) {
 	}
 }
 
+// TestAnAppReadsOnBehindItsAnswer, over a connection that it keeps, and over one that it has closed for
+// writing. The client's connection goes on.
+func TestAnAppReadsOnBehindItsAnswer(t *testing.T) {
+	body := strings.Repeat("0123456789", 60<<10)
+	for name, keeps := range map[string]bool{"kept": true, "closed for writing": false} {
+		t.Run(name, func(t *testing.T) {
+			app, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer app.Close()
+			got := make(chan string, 2)
+			go func() {
+				for conn, err := app.Accept(); err == nil; conn, err = app.Accept() {
+					in := bufio.NewReader(conn)
+					for r, err := http.ReadRequest(in); err == nil; r, err = http.ReadRequest(in) {
+						_, _ = io.WriteString(conn, fine)
+						if !keeps {
+							_ = conn.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // the listener's are
+						}
+						data, _ := io.ReadAll(r.Body)
+						got <- string(data)
+					}
+					_ = conn.Close()
+				}
+			}()
+			conn, in := connect(t, serveProxy(t, newProxy(t, app.Addr().String(), noPool{}, decider(admit))))
+			write(t, conn, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:100]))
+			if res := read(t, in); res.StatusCode != http.StatusOK {
+				t.Fatalf("answered with %s", res.Status)
+			}
+			write(t, conn, body[100:])
+			if data := <-got; data != body {
+				t.Errorf("the app gets %d bytes, want %d", len(data), len(body))
+			}
+			write(t, conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			if res := read(t, in); res.StatusCode != http.StatusOK {
+				t.Errorf("the next request is answered with %s", res.Status)
+			}
+		})
+	}
+}
+
 // TestTheRestOfAnAnsweredBodyIsNoRequest: an app answers before it has the body, and the client
 // sends the rest, which reads like a request.
 func TestTheRestOfAnAnsweredBodyIsNoRequest(t *testing.T) {
-	const inside = "GET /inside HTTP/1.1\r\nHost: a\r\n\r\n"
+	const rest = "GET /inside HTTP/1.1\r\nHost: a\r\n\r\n"
 	for name, body := range map[string][2]string{
-		"within a chunk":          {"Transfer-Encoding: chunked\r\n\r\n23\r\nab", inside + "\r\n0\r\n\r\n"},
-		"within the size of one":  {"Transfer-Encoding: chunked\r\n\r\n2", "3\r\nab" + inside + "\r\n0\r\n\r\n"},
-		"in front of the trailer": {"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "23\r\nab" + inside + "\r\n0\r\n\r\n"},
-		"of a known length":       {"Content-Length: 35\r\n\r\nab", inside},
+		"within a chunk":          {"Transfer-Encoding: chunked\r\n\r\n23\r\nab", rest + "\r\n0\r\n\r\n"},
+		"within the size of one":  {"Transfer-Encoding: chunked\r\n\r\n2", "3\r\nab" + rest + "\r\n0\r\n\r\n"},
+		"in front of the trailer": {"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "23\r\nab" + rest + "\r\n0\r\n\r\n"},
+		"of a known length":       {"Content-Length: 35\r\n\r\nab", rest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var more atomic.Int64
+			var inside atomic.Int64
 			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/inside" || r.URL.Path == "/next" {
-					more.Add(1)
+				if r.URL.Path == "/inside" {
+					inside.Add(1)
 				}
 				conn, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {
@@ -167,16 +214,17 @@ func TestTheRestOfAnAnsweredBodyIsNoRequest(t *testing.T) {
 				_ = conn.Close()
 			}))
 			defer app.Close()
-			conn, in := connect(t, framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+			conn, in := connect(t, serveProxy(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
 			write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\n"+body[0])
 			if res := read(t, in); res.StatusCode != http.StatusOK {
 				t.Fatalf("answered with %s", res.Status)
 			}
 			write(t, conn, body[1])
-			if c, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("then read %q, %v, want the end", c, err)
+			_, _ = io.WriteString(conn, "GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") // unless the connection has ended
+			if rest, _ := io.ReadAll(in); len(rest) > 0 && !strings.HasPrefix(string(rest), "HTTP/1.1 200 OK\r\n") {
+				t.Errorf("the next request is answered with %q", rest)
 			}
-			if n := more.Load(); n > 0 {
+			if n := inside.Load(); n > 0 {
 				t.Errorf("%d requests reach the app that nobody has sent", n)
 			}
 		})

@@ -1,42 +1,30 @@
 package proxy
 
 import (
-	"context"
 	"encoding/binary"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
+	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/concurrency"
 )
 
-// NewHTTP2 returns what serves connections of HTTP/2 in front of the app of p. It asks h, which is
-// p or stands in front of it.
-func NewHTTP2(p *Proxy, h frames.Handler) *frames.Server {
-	return frames.NewServer(frames.Config{
-		Handler:           h,
-		Dial:              func(ctx context.Context) (net.Conn, error) { return toApp.DialContext(ctx, "tcp", p.cfg.Target) },
-		NoMemory:          RefuseForMemory,
-		HeaderBytes:       maxStreamHead,
-		AnswerHeaderBytes: maxAnswerHead,
-		Log:               p.cfg.Log,
-	})
-}
-
-// maxStreamHead bounds the header of a request over HTTP/2: 32 KiB, and what the protocol adds to
-// that for ten fields, as net/http has it.
-const maxStreamHead = 32<<10 + 10*32
-
-// Enter implements frames.Handler.
-func (p *Proxy) Enter(w http.ResponseWriter, r *http.Request) frames.Exchange {
+// Enter implements exchange.Handler.
+func (p *Proxy) Enter(w http.ResponseWriter, r *http.Request) exchange.Exchange {
 	if wrong := malformed(r, p.cfg.Underscores); wrong != nil {
 		p.cfg.Metrics.Malformed.Inc()
-		reject(w, r, *wrong)
+		if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
+			w.Header().Set("Connection", "close")
+		}
+		p.answer(w, r, wrong, "")
 		return nil
 	}
 	p.clean(r)
@@ -46,7 +34,7 @@ func (p *Proxy) Enter(w http.ResponseWriter, r *http.Request) frames.Exchange {
 		p.fail(w, r, err)
 		return nil
 	case refusal != nil:
-		refuseEntry(w, r, refusal)
+		p.refuseEntry(w, r, refusal)
 		return nil
 	}
 	passes := false
@@ -64,16 +52,42 @@ func (p *Proxy) Enter(w http.ResponseWriter, r *http.Request) frames.Exchange {
 		p.fail(w, r, err)
 		return nil
 	case !verdict.Allowed:
-		refuse(w, r, verdict.Refusal)
+		p.refuse(w, r, verdict.Refusal)
 		return nil
 	}
 	passes = true
 	c := &crossing{
-		slot: slot, admission: verdict.Admission, shown: verdict.Shown, request: r,
-		grpc: problem.IsGRPC(r), hurried: r.Header.Get("Grpc-Timeout") != "",
+		proxy: p, slot: slot, admission: verdict.Admission, shown: verdict.Shown, request: r,
+		grpc: isGRPC(r), hurried: r.Header.Get("Grpc-Timeout") != "",
 	}
 	address(r)
 	return c
+}
+
+// ownPrefix begins the names of headers that only we set.
+const ownPrefix = "X-Weir-"
+
+// websocket is the one protocol that a connection may become.
+const websocket = "websocket"
+
+// sanitize removes from a request what its sender has no say in: our own headers,
+// and a change of protocol other than to WebSocket. A connection that the app
+// switched to h2c would carry further requests past every limit.
+func sanitize(h http.Header) {
+	withoutOwn(h)
+	if upgrade := h["Upgrade"]; len(upgrade) > 0 && (len(upgrade) > 1 || !strings.EqualFold(upgrade[0], websocket)) {
+		delete(h, "Upgrade")
+		delete(h, "Http2-Settings")
+	}
+}
+
+// withoutOwn removes our own headers.
+func withoutOwn(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, ownPrefix) {
+			delete(h, name)
+		}
+	}
 }
 
 // clean removes from a request what does not pass.
@@ -85,7 +99,7 @@ func (p *Proxy) clean(r *http.Request) {
 	}
 }
 
-// Trailer implements frames.Handler.
+// Trailer implements exchange.Handler.
 func (p *Proxy) Trailer(r *http.Request, trailer http.Header) {
 	withoutOwn(trailer)
 	if !p.cfg.Underscores.passes(r) {
@@ -96,11 +110,12 @@ func (p *Proxy) Trailer(r *http.Request, trailer http.Header) {
 // address adds the peer's address, which the app does not see itself, and removes the fields of
 // the connection.
 func address(r *http.Request) {
-	for _, name := range []string{"Proxy-Authenticate", "Proxy-Authorization"} {
-		delete(r.Header, name)
-	}
-	if te := r.Header["Te"]; len(te) > 0 && te[0] != "trailers" {
-		delete(r.Header, "Te")
+	delete(r.Header, "Proxy-Authenticate")
+	delete(r.Header, "Proxy-Authorization")
+	if te, ok := r.Header["Te"]; ok {
+		if delete(r.Header, "Te"); httpguts.HeaderValuesContainsToken(te, "trailers") {
+			r.Header["Te"] = []string{"trailers"}
+		}
 	}
 	if hops := hopsOf(r); len(hops) > 0 {
 		r.Header["X-Forwarded-For"] = []string{strings.Join(hops, ", ")}
@@ -116,8 +131,9 @@ func hopsOf(r *http.Request) []string {
 	return hops
 }
 
-// A crossing is a request over HTTP/2 that passes, up to the end of its answer.
+// A crossing is a request that passes, up to the end of its answer.
 type crossing struct {
+	proxy     *Proxy
 	slot      pools.Slot
 	admission *enforce.Admission // nil: nothing is left to do
 	shown     *enforce.QuotaState
@@ -132,7 +148,7 @@ type crossing struct {
 	messages messages
 }
 
-// Forward implements frames.Exchange.
+// Forward implements exchange.Exchange.
 func (c *crossing) Forward(cut func()) bool {
 	if !c.slot.Held() {
 		return true
@@ -161,9 +177,9 @@ func (c *crossing) Forward(cut func()) bool {
 	return true
 }
 
-// Head implements frames.Exchange: it charges what the answer says the request cost, and adds what
+// Head implements exchange.Exchange: it charges what the answer says the request cost, and adds what
 // is left.
-func (c *crossing) Head(status int, fields *frames.Fields) {
+func (c *crossing) Head(status int, fields exchange.Fields) {
 	if c.slot.Held() {
 		c.status, c.kind, c.code = status, fields.Get("content-type"), problem.GRPCStatus(fields.Get("grpc-status"))
 	}
@@ -175,15 +191,15 @@ func (c *crossing) Head(status int, fields *frames.Fields) {
 	}
 }
 
-// Data implements frames.Exchange.
+// Data implements exchange.Exchange.
 func (c *crossing) Data(p []byte) {
 	if c.grpc && c.slot.Held() {
 		c.messages.see(p)
 	}
 }
 
-// Trailer implements frames.Exchange.
-func (c *crossing) Trailer(fields *frames.Fields) {
+// Trailer implements exchange.Exchange.
+func (c *crossing) Trailer(fields exchange.Fields) {
 	if c.admission != nil {
 		c.admission.Settle(fields.Header())
 	}
@@ -192,20 +208,20 @@ func (c *crossing) Trailer(fields *frames.Fields) {
 	}
 }
 
-// Refuse implements frames.Exchange.
-func (c *crossing) Refuse(w http.ResponseWriter, why frames.Ending) {
+// Refuse implements exchange.Exchange.
+func (c *crossing) Refuse(w http.ResponseWriter, why exchange.Ending) {
 	switch why {
-	case frames.Malformed:
-		reject(w, c.request, problem.New(http.StatusBadRequest, "the body of the request is malformed"))
-	case frames.Cut:
-		refuseEntry(w, c.request, c.slot.Refusal())
+	case exchange.Malformed:
+		c.proxy.answer(w, c.request, &badBody, "")
+	case exchange.Cut:
+		c.proxy.refuseEntry(w, c.request, c.slot.Refusal())
 	default:
-		reject(w, c.request, noAnswer)
+		c.proxy.answer(w, c.request, &noAnswer, "")
 	}
 }
 
-// End implements frames.Exchange.
-func (c *crossing) End(why frames.Ending) {
+// End implements exchange.Exchange.
+func (c *crossing) End(why exchange.Ending) {
 	if c.over != nil {
 		close(c.over)
 	}
@@ -214,16 +230,18 @@ func (c *crossing) End(why frames.Ending) {
 	}
 }
 
-// outcome returns what the request shows about the load of the app; see flight. A gRPC answer of one
+// outcome returns what the request shows about the load of the app. Its latency is that
+// of the whole answer. How long a tunnel or a stream is open is up to its two
+// ends, so it shows nothing. Neither does a request that we or the client ended. A gRPC answer of one
 // message is not a stream, and a deadline that the client set says nothing of the app.
-func (c *crossing) outcome(why frames.Ending) concurrency.Outcome {
+func (c *crossing) outcome(why exchange.Ending) concurrency.Outcome {
 	streams := c.messages.seen > 1 || strings.HasPrefix(c.kind, "text/event-stream")
 	switch {
-	case why == frames.NoAnswer:
+	case why == exchange.NoAnswer:
 		return concurrency.Dropped
-	case why != frames.Complete && why != frames.Broken, streams:
+	case why != exchange.Complete && why != exchange.Broken, streams, c.status == http.StatusSwitchingProtocols:
 		return concurrency.Ignored
-	case why == frames.Broken:
+	case why == exchange.Broken:
 		return concurrency.Dropped
 	case c.grpc && c.code == problem.GRPCDeadlineExceeded && c.hurried:
 		return concurrency.Ignored
@@ -231,6 +249,22 @@ func (c *crossing) outcome(why frames.Ending) concurrency.Outcome {
 		return concurrency.Dropped
 	}
 	return concurrency.Served
+}
+
+// tell adds what is left of a limit to the app's own fields. Where a field is one value,
+// the app's stays.
+func tell(h http.Header, s enforce.QuotaState) {
+	for _, f := range quota.Fields(s) {
+		switch canonical := http.CanonicalHeaderKey(f.Name); {
+		case strings.HasPrefix(canonical, "X-"):
+			if _, told := h[canonical]; !told {
+				h[f.Name] = []string{f.Value}
+			}
+		default: // a list
+			h[f.Name] = append(h[canonical], f.Value)
+			delete(h, canonical)
+		}
+	}
 }
 
 // busy reports whether the app says that it could not do the work, or not in time.

@@ -12,16 +12,16 @@ import (
 )
 
 // refuseEntry answers a request that the pool gives no slot.
-func refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
+func (p *Proxy) refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
 	if why.Verdict == concurrency.Canceled {
 		breakOff()
 	}
 	slotFields(w.Header(), why)
 	problem.RetryAfter(w.Header(), max(why.RetryAfter, time.Second))
 	detail := fmt.Sprintf("pool %q %s", why.Pool.Name, slotDetail(why))
-	p := reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail)
-	p.Reason, p.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": why.Pool.Name}
-	reject(w, r, p)
+	says := reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail)
+	says.Reason, says.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": why.Pool.Name}
+	p.answer(w, r, &says, "")
 }
 
 // slotFields sets the fields of the IETF draft "RateLimit header fields for HTTP", whose

@@ -41,7 +41,7 @@ func TestAClientIsAskedForItsBodyOnce(t *testing.T) {
 				}
 			}))
 			defer app.Close()
-			address := framed(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit)))
+			address := serveProxy(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit)))
 			next := make(chan int, tt.requests)
 			for i := range tt.requests {
 				next <- i
@@ -60,6 +60,33 @@ func TestAClientIsAskedForItsBodyOnce(t *testing.T) {
 			}
 			all.Wait()
 		})
+	}
+}
+
+// TestAClientIsNotAskedForItsBodyWithinAnAnswer, which comes in parts with more than a second between them.
+func TestAClientIsNotAskedForItsBodyWithinAnAnswer(t *testing.T) {
+	const head, part = "HTTP/1.1 429 Too Many Requests\r\nTransfer-Encoding: chunked\r\n\r\n", "2\r\nok\r\n0\r\n\r\n"
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, head)
+		_ = conn.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
+		_, _ = in.Peek(1) // nothing comes
+		_, _ = io.WriteString(conn, part)
+	}))
+	defer app.Close()
+	conn, in := connect(t, serveProxy(t, newProxy(t, strings.TrimPrefix(app.URL, "http://"), noPool{}, decider(admit))))
+	write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "ok" || res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("answered with %s, %q, %v", res.Status, body, err)
 	}
 }
 

@@ -3,11 +3,10 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httputil"
 	"runtime/debug"
 	"time"
 
@@ -16,7 +15,10 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/http1"
+	"github.com/weir-dev/weir/internal/sidecar/recent"
 )
 
 // A Decider decides requests; see enforce.Enforcer.
@@ -39,136 +41,68 @@ type Config struct {
 	// Underscores is what becomes of header fields with underscores in their names; empty:
 	// DropUnderscores.
 	Underscores Underscores
+	// Recent keeps the requests that are answered in place of the app; nil: nothing does.
+	Recent *recent.Ring
 	// Memory is what large buffers for bodies are taken from; nil: all are large.
 	Memory *membudget.Budget
 }
 
-// A Proxy is the handler of one inbound port for HTTP/1.1, and its frames.Handler for HTTP/2.
-type Proxy struct {
-	cfg Config
-	app *httputil.ReverseProxy
-}
+// A Proxy decides about the requests of one inbound port, whatever their protocol.
+type Proxy struct{ cfg Config }
 
 // New returns a proxy in front of cfg.Target.
 func New(cfg Config) *Proxy {
 	cfg.Underscores = cmp.Or(cfg.Underscores, DropUnderscores)
-	return &Proxy{cfg: cfg, app: &httputil.ReverseProxy{
-		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, cfg.Target, cfg.Underscores) },
-		Transport:      newDirect(cfg.Target),
-		BufferPool:     &bufferPool{memory: cfg.Memory},
-		ModifyResponse: answer,
-		ErrorHandler:   unreachable,
-		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-	}}
+	return &Proxy{cfg: cfg}
 }
 
-// Close closes idle connections to the app.
-func (p *Proxy) Close() {
-	if t, ok := p.app.Transport.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
+// NewServer returns what serves connections in front of the app of p. It asks h, which is p or stands
+// in front of it. Those of HTTP/2 go to streams.
+func NewServer(p *Proxy, h exchange.Handler, streams *frames.Server) *http1.Server {
+	return http1.NewServer(http1.Config{
+		Handler:   h,
+		Dial:      p.dial,
+		DialRoomy: p.dialRoomy,
+		Host:      p.cfg.Target,
+		HTTP2:     streams.Serve,
+		NoMemory:  p.refuseForMemory,
+		Malformed: p.cfg.Metrics.Malformed.Inc,
+		Memory:    p.cfg.Memory,
+		Log:       p.cfg.Log,
+	})
 }
 
-// ServeHTTP lets r through to the app, when it has a slot of the pool and it is its
-// turn, or refuses it. A panic before that is an answer of 500 and never an admission.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if wrong := malformed(r, p.cfg.Underscores); wrong != nil {
-		p.cfg.Metrics.Malformed.Inc()
-		w.Header().Set("Connection", "close")
-		reject(w, r, *wrong)
-		discard(w, r)
-		return
-	}
-	p.clean(r)
-	if len(r.TransferEncoding) > 0 && r.Trailer == nil {
-		r.Trailer = http.Header{} // which net/http fills with trailers that were not announced
-	}
-	if !p.pass(w, r) {
-		discard(w, r)
-	}
+// NewHTTP2 returns what serves connections of HTTP/2 in front of the app of p, as NewServer does.
+func NewHTTP2(p *Proxy, h exchange.Handler) *frames.Server {
+	return frames.NewServer(frames.Config{
+		Handler:           h,
+		Dial:              p.dial,
+		NoMemory:          p.refuseForMemory,
+		HeaderBytes:       maxStreamHead,
+		AnswerHeaderBytes: maxAnswerHead,
+		Log:               p.cfg.Log,
+	})
 }
 
-// pass lets r through when it has a slot, which it has no more when pass returns, and
-// reports whether the app answered.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) (answered bool) {
-	slot, refusal, err := p.enter(r)
-	switch {
-	case err != nil:
-		p.fail(w, r, err)
-		return false
-	case refusal != nil:
-		refuseEntry(w, r, refusal)
-		return false
-	case slot.Held():
-		f := &flight{parts: parts{ResponseWriter: w, request: r}, slot: slot}
-		defer f.land()
-		return p.decide(f, r)
-	default:
-		return p.decide(w, r)
-	}
+const (
+	// maxStreamHead bounds the header of a request over HTTP/2: 32 KiB, and what the protocol adds to
+	// that for ten fields, as net/http has it.
+	maxStreamHead = 32<<10 + 10*32
+	// maxAnswerHead bounds the header of an answer, as an http.Transport does.
+	maxAnswerHead = 10 << 20
+)
+
+var (
+	toApp     = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: membudget.BoundApp}
+	toAppWide = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: membudget.BoundRoomyApp}
+)
+
+func (p *Proxy) dial(ctx context.Context) (net.Conn, error) {
+	return toApp.DialContext(ctx, "tcp", p.cfg.Target)
 }
 
-// decide lets r through when all limits admit it, and reports whether the app answered.
-func (p *Proxy) decide(w http.ResponseWriter, r *http.Request) (answered bool) {
-	verdict, err := p.judge(r)
-	if verdict.Admission != nil && err == nil {
-		err = verdict.Admission.Wait(r.Context())
-	}
-	if verdict.Admission != nil || verdict.Shown != nil {
-		r = admitted(r, verdict)
-	}
-	switch {
-	case err != nil:
-		p.fail(w, r, err)
-		return false
-	case !verdict.Allowed:
-		refuse(w, r, verdict.Refusal)
-		return false
-	default:
-		return p.forward(w, r)
-	}
-}
-
-// forward reports whether the app answered.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) (answered bool) {
-	all, broken := func() {}, true
-	var body *inbound
-	if r.Body != nil && r.Body != http.NoBody {
-		// Otherwise net/http reads the rest of the body itself once the answer begins, and
-		// the app misses it.
-		_ = http.NewResponseController(w).EnableFullDuplex()
-		body = newInbound(r.Body, w)
-		defer func() { body.finish(broken) }()
-		all = func() {
-			if !body.read.Load() {
-				framing.Last(r.Context())
-				body.last.Store(true)
-			}
-		}
-		r = body.continues(r.WithContext(r.Context())) // net/http looks at the body of its own request
-		r.Body = body
-	}
-	f, ok := w.(*flight)
-	if !ok {
-		whole := &slotless{parts{ResponseWriter: w, request: r, body: body, passing: true}}
-		defer whole.end()
-		p.app.ServeHTTP(whole, r) // which panics when the app breaks its answer off
-		broken = false
-		if !whole.refused {
-			all()
-		}
-		return !whole.refused
-	}
-	f.body, f.passing = body, true
-	defer f.end()
-	r, done := f.takeOff(r)
-	defer done()
-	p.app.ServeHTTP(f, r)
-	broken, f.answered = false, true
-	if !f.refused {
-		all()
-	}
-	return !f.refused
+func (p *Proxy) dialRoomy(ctx context.Context) (net.Conn, error) {
+	return toAppWide.DialContext(ctx, "tcp", p.cfg.Target)
 }
 
 // fail answers a request that was not decided.
@@ -178,7 +112,7 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p.cfg.Metrics.Errors.Inc()
 	p.cfg.Log.Error("a request was not decided", "error", err)
-	reject(w, r, problem.New(http.StatusInternalServerError, "the rate limiter failed"))
+	p.answer(w, r, &failed, "")
 }
 
 func (p *Proxy) enter(r *http.Request) (s pools.Slot, refusal *pools.Refusal, err error) {
@@ -205,38 +139,12 @@ func (p *Proxy) survive(err *error) {
 }
 
 // breakOff ends a request without an answer: its connection, or its stream of HTTP/2, is
-// broken off. From a handler that only returned net/http would make an empty answer of 200,
-// and the client, which may still be waiting, would take the work for done.
+// broken off. The client, which may still be waiting, would take any other for the end of the work.
 func breakOff() { panic(http.ErrAbortHandler) }
 
-// unreachable answers a request that was let through but could not be forwarded.
-func unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	f, _ := w.(*flight)
-	_, unread := errors.AsType[*bodyError](err)
-	b, sent := r.Body.(*body)
-	ended := r.Context().Err() != nil
-	if sent && b.left.Load() { // net/http takes the end of the read for that of the client
-		unread, ended = false, false
-		w.Header().Set("Connection", "close")
-	}
-	if answer, ok := w.(interface{ refuse() }); ok {
-		answer.refuse()
-	}
-	switch {
-	case unread && !ended, ended && framing.IsMalformed(r.Context()):
-		w.Header().Set("Connection", "close")
-		reject(w, r, problem.New(http.StatusBadRequest, "the body of the request is malformed"))
-		return
-	case f != nil && errors.Is(context.Cause(r.Context()), errFenced):
-		refuseEntry(w, r, f.slot.Refusal())
-		return
-	case ended:
-		breakOff()
-	case f != nil:
-		f.failed = true
-	}
-	reject(w, r, noAnswer)
-}
-
-// noAnswer is the answer to a request that the app does not answer.
-var noAnswer = problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer")
+// Answers to requests that nothing refused.
+var (
+	failed   = problem.New(http.StatusInternalServerError, "the rate limiter failed")
+	noAnswer = problem.New(http.StatusBadGateway, "the app behind the rate limiter did not answer")
+	badBody  = problem.New(http.StatusBadRequest, "the body of the request is malformed")
+)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,11 +20,12 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/http1"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/twotier"
@@ -63,20 +65,42 @@ func only(http2 bool) *http.Protocols {
 }
 
 // serve serves h on loopback until the test ends and returns its address.
-func serve(t *testing.T, h http.Handler) string {
+func serve(t *testing.T, h any) string {
 	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.Config.Protocols = both()
 	if p, ok := h.(*proxy.Proxy); ok {
-		streams := proxy.NewHTTP2(p, p)
-		t.Cleanup(streams.Close)
-		s.Config.Protocols = only(false)
-		s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), streams.Serve)
-		s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
+		return serveProxy(t, p)
 	}
+	s := httptest.NewUnstartedServer(h.(http.Handler))
+	s.Config.Protocols = both()
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
+}
+
+// serveProxy serves a port as a sidecar does.
+func serveProxy(t testing.TB, p *proxy.Proxy) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, p, l, unbounded())
+	return l.Addr().String()
+}
+
+// serveOn serves a listener until the test ends.
+func serveOn(t testing.TB, p *proxy.Proxy, l net.Listener, port *membudget.Port) *http1.Server {
+	t.Helper()
+	streams := proxy.NewHTTP2(p, p)
+	s := proxy.NewServer(p, p, streams)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(l, port) })
+	t.Cleanup(func() {
+		s.Close()
+		streams.Close()
+		serving.Wait()
+	})
+	return s
 }
 
 // inFront serves a proxy in front of app and returns its address.
@@ -87,9 +111,7 @@ func inFront(t *testing.T, app string, d decider) string {
 
 func newProxy(t *testing.T, app string, pool proxy.Pool, d proxy.Decider) *proxy.Proxy {
 	t.Helper()
-	p := proxy.New(proxy.Config{Target: app, Pool: pool, Decider: d, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(p.Close)
-	return p
+	return proxy.New(proxy.Config{Target: app, Pool: pool, Decider: d, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler)})
 }
 
 // client returns a client of one protocol.

@@ -8,18 +8,29 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/internal/sidecar/quota"
+	"github.com/weir-dev/weir/internal/sidecar/recent"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
+// answer answers r in place of the app, and keeps why. value is of the key of what refused it, empty
+// for none.
+func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, why *problem.Problem, value string) {
+	if p.cfg.Recent != nil {
+		refusal := recent.Of(time.Now(), r, why, w.Header(), value)
+		p.cfg.Recent.Add(&refusal)
+	}
+	why.Write(w, r)
+}
+
 // refuse answers a request that a limit did not admit, as its policy says.
-func refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why *enforce.Refusal) {
 	for _, f := range quota.Fields(why.State()) {
 		w.Header()[f.Name] = []string{f.Value} // as the draft spells it
 	}
-	p := problemOf(why)
-	p.Body = why.Policy.Response.Body
-	p.Source = map[string]string{"namespace": why.Policy.Namespace, "policy": why.Policy.Name, "limit": why.Limit.Name}
-	reject(w, r, p)
+	says := problemOf(why)
+	says.Body = why.Policy.Response.Body
+	says.Source = map[string]string{"namespace": why.Policy.Namespace, "policy": why.Policy.Name, "limit": why.Limit.Name}
+	p.answer(w, r, &says, why.Value)
 }
 
 func problemOf(why *enforce.Refusal) problem.Problem {
@@ -56,15 +67,23 @@ func problemOf(why *enforce.Refusal) problem.Problem {
 }
 
 // RefuseForMemory answers a request that the sidecar has no memory for.
-func RefuseForMemory(w http.ResponseWriter, r *http.Request) {
+func RefuseForMemory(w http.ResponseWriter, r *http.Request) { forMemory(w, r).Write(w, r) }
+
+// refuseForMemory does that for a proxy.
+func (p *Proxy) refuseForMemory(w http.ResponseWriter, r *http.Request) {
+	why := forMemory(w, r)
+	p.answer(w, r, &why, "")
+}
+
+// forMemory sets the fields of that answer, and returns the rest.
+func forMemory(w http.ResponseWriter, r *http.Request) problem.Problem {
 	problem.RetryAfter(w.Header(), time.Second)
 	p := reducedCapacity(http.StatusServiceUnavailable, "", "the sidecar has no memory left for the request")
 	p.Reason, p.ViolatedPolicies = "NO_MEMORY", nil
 	if r.ProtoMajor == 1 { // of HTTP/2 it would become GOAWAY, to all clients that share the connection
 		w.Header().Set("Connection", "close")
 	}
-	reject(w, r, p)
-	discard(w, r)
+	return p
 }
 
 // unavailable says that the limit's counters do not serve for some time.

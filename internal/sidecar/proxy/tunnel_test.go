@@ -2,19 +2,20 @@ package proxy_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
+	"github.com/weir-dev/weir/internal/sidecar/metrics"
+	"github.com/weir-dev/weir/internal/sidecar/proxy"
 )
 
 func unbounded() *membudget.Port { return membudget.New(1 << 40).Port(false) }
@@ -34,16 +35,13 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 			}))
 			_, k := pooled(t, app, fixed(1), decider(admit), newDivider())
-			s := httptest.NewUnstartedServer(newProxy(t, app, k, decider(admit)))
-			s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), nil)
-			s.Config.ConnContext = framing.Context
-			requests, abort := context.WithCancel(t.Context())
-			defer abort()
-			s.Config.BaseContext = func(net.Listener) context.Context { return requests }
-			s.Start()
-			t.Cleanup(s.Close)
+			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := serveOn(t, newProxy(t, app, k, decider(admit)), l, unbounded())
 
-			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +61,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 			}
 			left := time.Now()
 			if aborts {
-				abort()
+				s.Close()
 			}
 			eventually(t, "the slot is held", func() bool { return k.States()[0].Stats.InFlight == 0 })
 			if took := time.Since(left); aborts && took > 3*time.Second { // less than a silent client has
@@ -77,14 +75,10 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 // it knows that there is a tunnel.
 func TestTheFirstFramesReachTheApp(t *testing.T) {
 	app := serve(t, echo("websocket"))
-	s := httptest.NewUnstartedServer(newProxy(t, app, noPool{}, decider(admit)))
-	var malformed atomic.Int64
-	s.Listener = framing.Listen(s.Listener, func() { malformed.Add(1) }, unbounded(), nil)
-	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
-	s.Start()
-	t.Cleanup(s.Close)
+	m := metrics.New(noLimits{})
+	address := serveProxy(t, proxy.New(proxy.Config{Target: app, Pool: noPool{}, Decider: decider(admit), Metrics: m, Log: slog.New(slog.DiscardHandler)}))
 	for _, size := range []int{1, 2, 3000, 4096, 1 << 20} {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +97,7 @@ func TestTheFirstFramesReachTheApp(t *testing.T) {
 			t.Errorf("%d bytes of %d come back, and %v", len(got), size, err)
 		}
 	}
-	if n := malformed.Load(); n != 0 {
-		t.Errorf("%d connections count as malformed", n)
+	if n := testutil.ToFloat64(m.Malformed); n != 0 {
+		t.Errorf("%v connections count as malformed", n)
 	}
 }

@@ -50,7 +50,6 @@ func TestUnderscores(t *testing.T) {
 				p := proxy.New(proxy.Config{
 					Target: app, Pool: noPool{}, Decider: decider(admit), Metrics: m, Log: slog.New(slog.DiscardHandler), Underscores: row.choice,
 				})
-				t.Cleanup(p.Close)
 				r := newRequest(t, http.MethodPost, "http://"+serve(t, p), io.MultiReader(strings.NewReader("body")))
 				r.Header = http.Header{"X_user": {"root"}, "X-User": {"me"}}
 				if row.grpc {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,7 +16,6 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
-	"github.com/weir-dev/weir/internal/sidecar/proxy/framing"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -28,17 +26,6 @@ type noSlot struct{}
 func (noSlot) Acquire(*http.Request) (pools.Slot, *pools.Refusal) {
 	p := fixed(1)
 	return pools.Slot{}, &pools.Refusal{Pool: &p, Verdict: concurrency.Full, Limit: 1}
-}
-
-// framed serves h as a sidecar does, with its connections checked, and returns its address.
-func framed(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.Listener = framing.Listen(s.Listener, func() {}, unbounded(), nil)
-	s.Config.ConnContext, s.Config.ConnState = framing.Context, framing.State
-	s.Start()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
 }
 
 // TestARefusalDoesNotWaitForTheBody: a client reads it before it sends the rest. Where the
@@ -73,7 +60,7 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 				continue
 			}
 			t.Run(name+", "+coding, func(t *testing.T) {
-				conn, in := connect(t, framed(t, newProxy(t, "127.0.0.1:1", tc.pool, tc.judge)))
+				conn, in := connect(t, serveProxy(t, newProxy(t, "127.0.0.1:1", tc.pool, tc.judge)))
 				write(t, conn, tc.head+body[0]+body[1])
 				res := read(t, in)
 				if res.StatusCode != tc.status {
@@ -103,7 +90,7 @@ func TestARefusalOfALargeBodyIsRead(t *testing.T) {
 		"chunked":        fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", size, sent),
 	} {
 		t.Run(coding, func(t *testing.T) {
-			conn, in := connect(t, framed(t, newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit))))
+			conn, in := connect(t, serveProxy(t, newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit))))
 			write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\n"+request)
 			if res := read(t, in); res.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("answered with %s", res.Status)
@@ -117,7 +104,7 @@ func TestARefusalOfALargeBodyIsRead(t *testing.T) {
 
 // TestARefusedBodyOf256KiBEndsNoConnection.
 func TestARefusedBodyOf256KiBEndsNoConnection(t *testing.T) {
-	conn, in := connect(t, framed(t, newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit))))
+	conn, in := connect(t, serveProxy(t, newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit))))
 	for range 2 {
 		write(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 262144\r\n\r\n"+strings.Repeat("x", 256<<10))
 		if res := read(t, in); res.StatusCode != http.StatusServiceUnavailable || res.Close {
@@ -132,9 +119,7 @@ func TestTheRestOfARefusedBodyHasFiveSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-				s := &http.Server{Handler: newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit)), ConnContext: framing.Context, ConnState: framing.State}
-				go func() { _ = s.Serve(framing.Listen(l, func() {}, unbounded(), nil)) }()
-				defer s.Close()
+				serveOn(t, newProxy(t, "127.0.0.1:1", noSlot{}, decider(admit)), l, unbounded())
 				ours, theirs := net.Pipe()
 				defer ours.Close()
 				l.accepted <- theirs

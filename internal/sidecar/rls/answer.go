@@ -2,48 +2,85 @@ package rls
 
 import (
 	"math"
+	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 )
 
-// answer returns the answer to a call. Its header fields are those of the state
-// that binds most.
-func answer(r enforce.Ruling) *ratelimitv3.RateLimitResponse {
-	out := &ratelimitv3.RateLimitResponse{
-		OverallCode: code(r.Allowed),
-		Statuses:    make([]*ratelimitv3.RateLimitResponse_DescriptorStatus, len(r.States)),
-	}
+// appendAnswer appends envoy.service.ratelimit.v3.RateLimitResponse, as proto writes it. Its header
+// fields are those of the state that binds most.
+func appendAnswer(b []byte, r enforce.Ruling) []byte {
+	b = appendNumber(b, 1, uint64(code(r.Allowed)))
 	var binding enforce.QuotaState
-	for i, s := range r.States {
-		out.Statuses[i] = descriptorStatus(s)
-		if s.Binds(binding) {
-			binding = s
+	var scratch [128]byte
+	for i := range r.States {
+		b = appendMessage(b, 2, appendStatus(scratch[:0], &r.States[i]))
+		if r.States[i].Binds(binding) {
+			binding = r.States[i]
 		}
 	}
 	for _, f := range quota.Fields(binding) {
-		out.ResponseHeadersToAdd = append(out.ResponseHeadersToAdd, &corev3.HeaderValue{Key: f.Name, Value: f.Value})
+		b = appendMessage(b, 3, appendText(appendText(scratch[:0], 1, f.Name), 2, f.Value))
 	}
-	return out
+	return b
 }
 
-// descriptorStatus returns the status of a descriptor. A limit that did not judge by
-// its counter does not say what is left.
-func descriptorStatus(s enforce.QuotaState) *ratelimitv3.RateLimitResponse_DescriptorStatus {
-	out := &ratelimitv3.RateLimitResponse_DescriptorStatus{Code: code(s.Refusal == nil)}
+// appendStatus appends the status of a descriptor. A limit that did not judge by its counter does
+// not say what is left.
+func appendStatus(b []byte, s *enforce.QuotaState) []byte {
+	b = appendNumber(b, 1, uint64(code(s.Refusal == nil)))
 	if s.Limit == nil || s.Decision.Limit == 0 {
-		return out
+		return b
 	}
-	out.CurrentLimit = currentLimit(s)
-	out.LimitRemaining = saturated(s.Decision.Remaining)
+	var scratch [96]byte
+	b = appendMessage(b, 2, appendCurrentLimit(scratch[:0], s))
+	b = appendNumber(b, 3, saturated(s.Decision.Remaining))
 	if reset := max(s.Decision.ResetAfter, s.Decision.RetryAfter); reset > 0 {
-		out.DurationUntilReset = durationpb.New(reset)
+		b = appendMessage(b, 4, appendDuration(scratch[:0], reset))
 	}
-	return out
+	return b
+}
+
+// appendCurrentLimit appends the rate that binds, in the longest unit that its window is a multiple
+// of. The unit of a window that is not a whole number of seconds is not known.
+func appendCurrentLimit(b []byte, s *enforce.QuotaState) []byte {
+	rate := quota.BindingRate(*s)
+	unit, multiplier := unitOf(rate)
+	b = appendNumber(b, 1, saturated(rate.Limit))
+	b = appendNumber(b, 2, uint64(unit))
+	b = appendText(b, 3, s.Limit.Name)
+	if multiplier > 0 {
+		var scratch [8]byte
+		b = appendMessage(b, 4, appendNumber(scratch[:0], 1, uint64(multiplier)))
+	}
+	return b
+}
+
+func appendDuration(b []byte, d time.Duration) []byte {
+	return appendNumber(appendNumber(b, 1, uint64(d/time.Second)), 2, uint64(d%time.Second))
+}
+
+// appendNumber appends a field unless it is 0, which no field is sent for.
+func appendNumber(b []byte, field protowire.Number, n uint64) []byte {
+	if n == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), n)
+}
+
+func appendText(b []byte, field protowire.Number, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), text)
+}
+
+func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), message)
 }
 
 func code(allowed bool) ratelimitv3.RateLimitResponse_Code {
@@ -54,4 +91,4 @@ func code(allowed bool) ratelimitv3.RateLimitResponse_Code {
 }
 
 // saturated returns n, or the most that the protocol can say.
-func saturated(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+func saturated(n int64) uint64 { return uint64(min(max(n, 0), math.MaxUint32)) }

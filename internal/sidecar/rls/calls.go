@@ -1,10 +1,6 @@
 package rls
 
 import (
-	"slices"
-
-	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
@@ -23,8 +19,9 @@ const (
 // calls are the metrics of calls. The decisions of limits about them are counted with
 // the limits.
 type calls struct {
-	results   *prometheus.CounterVec
-	overrides prometheus.Counter
+	results           *prometheus.CounterVec
+	ok, over, unknown prometheus.Counter // of them
+	overrides         prometheus.Counter
 }
 
 func newCalls(r prometheus.Registerer) *calls {
@@ -39,6 +36,7 @@ func newCalls(r prometheus.Registerer) *calls {
 	for _, result := range []string{ok, overLimit, unknownDomain, invalid, abandoned, failed} {
 		c.results.WithLabelValues(result)
 	}
+	c.ok, c.over, c.unknown = c.results.WithLabelValues(ok), c.results.WithLabelValues(overLimit), c.results.WithLabelValues(unknownDomain)
 	r.MustRegister(c.results, c.overrides)
 	return c
 }
@@ -46,17 +44,16 @@ func newCalls(r prometheus.Registerer) *calls {
 func (c *calls) count(result string) { c.results.WithLabelValues(result).Inc() }
 
 // note counts a call that was decided.
-func (c *calls) note(in *ratelimitv3.RateLimitRequest, r enforce.Ruling) {
-	overrides := func(d *commonv3.RateLimitDescriptor) bool { return d.GetLimit() != nil }
-	if slices.ContainsFunc(in.GetDescriptors(), overrides) {
+func (c *calls) note(in *request, r enforce.Ruling) {
+	if in.overrides() {
 		c.overrides.Inc()
 	}
 	switch {
 	case !r.Known:
-		c.count(unknownDomain)
+		c.unknown.Inc()
 	case r.Allowed:
-		c.count(ok)
+		c.ok.Inc()
 	default:
-		c.count(overLimit)
+		c.over.Inc()
 	}
 }

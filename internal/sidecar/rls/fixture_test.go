@@ -3,6 +3,7 @@ package rls_test
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 
@@ -13,8 +14,11 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
+	"github.com/weir-dev/weir/internal/sidecar/membudget"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/http1"
 	"github.com/weir-dev/weir/internal/sidecar/rls"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -27,28 +31,40 @@ type side struct {
 	rls.Decider
 	*metrics.Metrics
 	ratelimitv3.RateLimitServiceClient
-	server     *rls.Server
+	server     *frames.Server
+	front      *http1.Server
+	address    string
+	budget     *membudget.Budget
 	connection *grpc.ClientConn
+}
+
+// drain drains the server, and so its port.
+func (s *side) drain(ctx context.Context) {
+	s.front.Drain(ctx)
+	s.server.Drain(ctx)
 }
 
 // serve serves d until the test ends.
 func serve(t testing.TB, d rls.Decider) *side {
 	t.Helper()
 	s := &side{Decider: d, Metrics: metrics.New(noLimits{})}
-	var err error
-	s.server, err = rls.Listen(t.Context(), rls.Config{Address: "127.0.0.1:0", Decider: d, Metrics: s.Metrics, Log: slog.New(slog.DiscardHandler)})
+	s.server = rls.New(rls.Config{Decider: d, Metrics: s.Metrics, Log: slog.New(slog.DiscardHandler)})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.address, s.budget = listener.Addr().String(), membudget.New(64<<20)
+	s.front = http1.NewServer(http1.Config{Handler: rls.OnlyHTTP2{}, HTTP2: s.server.Serve, Malformed: func() {}, Memory: s.budget, Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
-	go func() { done <- s.server.Serve() }()
+	go func() { done <- s.front.Serve(listener, s.budget.Port(true)) }()
 	t.Cleanup(func() {
+		s.front.Close()
 		s.server.Close()
 		if err := <-done; err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
-	s.connection = dial(t, s.server.Address())
+	s.connection = dial(t, s.address)
 	s.RateLimitServiceClient = ratelimitv3.NewRateLimitServiceClient(s.connection)
 	return s
 }

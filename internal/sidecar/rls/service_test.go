@@ -19,6 +19,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 const hour = 3600 * limiter.Second
@@ -228,6 +229,11 @@ func (d decider) DecideDescriptors(ctx context.Context, _ string, _ []enforce.De
 	return d(ctx)
 }
 
+// DecideHeld finds nothing that is held.
+func (decider) DecideHeld(string, []enforce.Descriptor) (enforce.Ruling, error) {
+	return enforce.Ruling{}, twotier.ErrNotHeld
+}
+
 func TestADefectIsNeverOK(t *testing.T) {
 	for name, tc := range map[string]struct {
 		decide decider
@@ -273,10 +279,10 @@ func TestDrainAnswersCallsInFlight(t *testing.T) {
 	<-asked
 	drained := make(chan struct{})
 	go func() {
-		s.server.Drain(t.Context())
+		s.drain(t.Context())
 		close(drained)
 	}()
-	eventually(t, func() bool { return !listens(t, s.server.Address()) })
+	eventually(t, func() bool { return !listens(t, s.address) })
 	close(answer)
 	if err := <-result; err != nil {
 		t.Error(err)
@@ -313,7 +319,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 	<-asked
 	grace, done := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer done()
-	s.server.Drain(grace)
+	s.drain(grace)
 	if err := <-result; err == nil {
 		t.Error("the call was answered")
 	}

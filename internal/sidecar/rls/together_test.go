@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/proxy"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
@@ -36,12 +37,9 @@ func TestCallsAndRequestsShareTheLimit(t *testing.T) {
 	p.Consistency = policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 50, Expiry: policy.Coupled}
 	e := enforcing(t, newStore(frozen), p)
 	s := serve(t, e)
-	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer app.Close()
 	side := proxy.New(proxy.Config{
-		Target: app.Listener.Addr().String(), Pool: noPool{}, Decider: e, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
+		Target: "127.0.0.1:1", Pool: noPool{}, Decider: e, Metrics: metrics.New(noLimits{}), Log: slog.New(slog.DiscardHandler),
 	})
-	defer side.Close()
 
 	var admitted atomic.Int64
 	var all sync.WaitGroup
@@ -90,10 +88,13 @@ func TestCallsAndRequestsShareTheLimit(t *testing.T) {
 	}
 }
 
-// pass reports whether a request gets through h.
-func pass(t *testing.T, h http.Handler) bool {
+// pass reports whether a request gets through a proxy.
+func pass(t *testing.T, p *proxy.Proxy) bool {
 	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-	return w.Code == http.StatusOK
+	x := p.Enter(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if x == nil {
+		return false
+	}
+	x.End(exchange.Complete)
+	return true
 }

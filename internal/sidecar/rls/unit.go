@@ -4,9 +4,7 @@ import (
 	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -24,28 +22,20 @@ var units = []struct {
 	{time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND},
 }
 
-// currentLimit describes the rate that binds, in the longest unit that its window is a
-// multiple of. The unit of a window that is not a whole number of seconds is not known.
-func currentLimit(s enforce.QuotaState) *ratelimitv3.RateLimitResponse_RateLimit {
-	rate := quota.BindingRate(s)
-	out := &ratelimitv3.RateLimitResponse_RateLimit{Name: s.Limit.Name, RequestsPerUnit: saturated(rate.Limit)}
-	out.Unit, out.UnitMultiplier = unitOf(rate)
-	return out
-}
-
-func unitOf(r limiter.Rate) (ratelimitv3.RateLimitResponse_RateLimit_Unit, *wrapperspb.UInt32Value) {
+// unitOf returns the unit of a rate, and of how many of them its window is made, 0 for one.
+func unitOf(r limiter.Rate) (ratelimitv3.RateLimitResponse_RateLimit_Unit, uint32) {
 	if r.Monthly {
-		return ratelimitv3.RateLimitResponse_RateLimit_MONTH, nil
+		return ratelimitv3.RateLimitResponse_RateLimit_MONTH, 0
 	}
 	length := quota.Length(r)
 	for _, u := range units {
 		switch {
 		case length%u.length != 0:
 		case length == u.length:
-			return u.unit, nil
+			return u.unit, 0
 		default:
-			return u.unit, wrapperspb.UInt32(uint32(length / u.length)) // at most a month's seconds
+			return u.unit, uint32(length / u.length) // at most a month's seconds
 		}
 	}
-	return ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN, nil
+	return ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN, 0
 }

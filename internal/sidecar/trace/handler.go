@@ -6,8 +6,11 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	api "go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // methods are those that name a span. Others, which a client may make up, share a
@@ -17,24 +20,43 @@ var methods = []string{
 	http.MethodPatch, http.MethodPost, http.MethodPut, http.MethodTrace,
 }
 
-// Handler returns a handler that has a span around next.
-func (t *Tracer) Handler(next http.Handler) http.Handler {
+// Handler returns a handler that has a span around each request of next.
+func (t *Tracer) Handler(next exchange.Handler) exchange.Handler {
 	if t == nil {
 		return next
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.serve(next, w, r) })
+	return handler{next, t}
 }
 
-func (t *Tracer) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	r, span := t.start(r)
-	defer span.End() // also when the proxy cuts the connection by a panic
+type handler struct {
+	exchange.Handler
+	tracer *Tracer
+}
+
+// Enter implements exchange.Handler.
+func (h handler) Enter(w http.ResponseWriter, r *http.Request) (x exchange.Exchange) {
+	traced, span := h.tracer.start(r)
+	defer func() {
+		if x == nil { // also when the request is broken off by a panic
+			span.End()
+		}
+	}()
 	if !span.IsRecording() {
-		next.ServeHTTP(w, r)
-		return
+		if x = h.Handler.Enter(w, traced); x != nil {
+			x = &spanned{Exchange: x, span: span}
+		}
+		return x
 	}
 	seen := &response{ResponseWriter: w}
-	defer func() { answered(span, seen.status) }() // also when the connection is cut behind the answer
-	next.ServeHTTP(seen, r)
+	defer func() {
+		if x == nil {
+			answered(span, seen.status)
+		}
+	}()
+	if x = h.Handler.Enter(seen, traced); x != nil {
+		x = &spanned{Exchange: x, span: span}
+	}
+	return x
 }
 
 // start begins the span of a request, which carries it to the app.
@@ -66,7 +88,7 @@ type response struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (r *response) WriteHeader(status int) {
-	if r.status < http.StatusOK { // an informational answer comes before the final one
+	if r.status == 0 {
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
@@ -74,11 +96,45 @@ func (r *response) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (r *response) Write(p []byte) (int, error) {
-	if r.status < http.StatusOK && r.status != http.StatusSwitchingProtocols {
+	if r.status == 0 {
 		r.status = http.StatusOK
 	}
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap returns the writer that an http.ResponseController finds the rest in.
-func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+// A spanned is an exchange that has a span up to its end.
+type spanned struct {
+	exchange.Exchange
+	span   api.Span
+	status int // 0 before the answer
+}
+
+// Head implements exchange.Exchange.
+func (e *spanned) Head(status int, fields exchange.Fields) {
+	e.status = status
+	e.Exchange.Head(status, fields)
+}
+
+// Refuse implements exchange.Exchange.
+func (e *spanned) Refuse(w http.ResponseWriter, why exchange.Ending) {
+	seen := &response{ResponseWriter: w}
+	e.Exchange.Refuse(seen, why)
+	e.status = seen.status
+}
+
+// End implements exchange.Exchange.
+func (e *spanned) End(why exchange.Ending) {
+	e.Exchange.End(why)
+	answered(e.span, e.status)
+	e.span.End()
+}
+
+// answered adds to a span the status of the answer, which is 0 where there is none.
+func answered(span api.Span, status int) {
+	if status != 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", status))
+	}
+	if status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}

@@ -49,10 +49,10 @@ func TestNoClientLosesTheTracesOfOthers(t *testing.T) {
 	tracer := newTracer(t, collector.address, silent())
 	side := tracer.Decider(quotes{})
 	var atApp []string
-	server := httptest.NewServer(tracer.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(served(tracer, func(_ http.ResponseWriter, r *http.Request) {
 		atApp = append(atApp, r.Header.Get("Tracestate"))
 		_, _ = side.Decide(r.Context(), r)
-	})))
+	}))
 	defer server.Close()
 	state := "a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("y", 250) + ",c=" + strings.Repeat("z", 250)
 	send(t, server, http.MethodGet, "/good", "a=b")
@@ -85,6 +85,12 @@ func TestNoClientLosesTheTracesOfOthers(t *testing.T) {
 	if got := spans[3].GetTraceState(); got != "" || atApp[3] != state {
 		t.Errorf("of a long trace state the span has %d bytes and the app %d, want 0 and %d", len(got), len(atApp[3]), len(state))
 	}
+}
+
+// served has net/http serve what is traced.
+func served(t *Tracer, f answers) http.Handler {
+	h := t.Handler(f)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Enter(w, r) })
 }
 
 // send sends a sampled request with those bytes, which an http.Client would mend.

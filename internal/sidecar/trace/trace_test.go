@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -110,12 +111,12 @@ func TestASpanSaysWhatWasDecided(t *testing.T) {
 			tracer := newTracer(t, collector.address, silent())
 			side := tracer.Decider(tc.decides)
 			var passedOn string
-			h := tracer.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := tracer.Handler(answers(func(w http.ResponseWriter, r *http.Request) {
 				passedOn = r.Header.Get("Traceparent")
 				_, _ = side.Decide(r.Context(), r)
 				w.WriteHeader(tc.status)
 			}))
-			h.ServeHTTP(httptest.NewRecorder(), request(t, tc.method, sampled))
+			h.Enter(httptest.NewRecorder(), request(t, tc.method, sampled))
 
 			spans := collector.got(t, tracer)
 			if len(spans) != 1 {
@@ -163,8 +164,8 @@ func TestASpanSaysWhyAPoolRefused(t *testing.T) {
 	collector := startCollector(t).prompt()
 	tracer := newTracer(t, collector.address, silent())
 	side := tracer.Pool(refuses{})
-	h := tracer.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = side.Acquire(r) }))
-	h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, sampled))
+	h := tracer.Handler(answers(func(_ http.ResponseWriter, r *http.Request) { _, _ = side.Acquire(r) }))
+	h.Enter(httptest.NewRecorder(), request(t, http.MethodGet, sampled))
 	spans := collector.got(t, tracer)
 	if len(spans) != 1 {
 		t.Fatalf("%d spans, want one", len(spans))
@@ -183,7 +184,7 @@ func TestTheCallerSamples(t *testing.T) {
 	collector := startCollector(t).prompt()
 	tracer := newTracer(t, collector.address, silent())
 	served := 0
-	h := tracer.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := tracer.Handler(answers(func(_ http.ResponseWriter, r *http.Request) {
 		served++
 		if got := r.Header.Get("Traceparent"); len(got) != len(sampled) {
 			t.Errorf("the app is passed %q", got)
@@ -191,7 +192,7 @@ func TestTheCallerSamples(t *testing.T) {
 	}))
 	const n = 1000
 	for range n {
-		h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, unsampled))
+		h.Enter(httptest.NewRecorder(), request(t, http.MethodGet, unsampled))
 	}
 	if err := tracer.provider.ForceFlush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func TestTheCallerSamples(t *testing.T) {
 	}
 	collector.mu.Unlock()
 	for range n {
-		h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, ""))
+		h.Enter(httptest.NewRecorder(), request(t, http.MethodGet, ""))
 	}
 	// More than 60 of 1,000 at 1 %, or none, come about once in 10^20 and 10^4 runs.
 	if spans := collector.got(t, tracer); len(spans) == 0 || len(spans) > 60 {
@@ -219,9 +220,9 @@ func TestASilentCollectorHoldsNothingUp(t *testing.T) {
 	collector := startCollector(t)
 	tracer := newTracer(t, collector.address, silent())
 	served := 0
-	h := tracer.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+	h := tracer.Handler(answers(func(http.ResponseWriter, *http.Request) { served++ }))
 	for range 10 * queueSpans {
-		h.ServeHTTP(httptest.NewRecorder(), request(t, http.MethodGet, sampled))
+		h.Enter(httptest.NewRecorder(), request(t, http.MethodGet, sampled))
 	}
 	if served != 10*queueSpans {
 		t.Errorf("%d requests were served", served)
@@ -270,8 +271,8 @@ func (working) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return n
 // TestNoTracerCostsNothing: without a collector the parts stand as they are.
 func TestNoTracerCostsNothing(t *testing.T) {
 	var none *Tracer
-	h, d, p := http.NewServeMux(), decides{}, refuses{}
-	if none.Handler(h) != http.Handler(h) || none.Decider(d) != Decider(d) || none.Pool(p) != Pool(p) {
+	h, d, p := new(turnstile), decides{}, refuses{}
+	if none.Handler(h) != exchange.Handler(h) || none.Decider(d) != Decider(d) || none.Pool(p) != Pool(p) {
 		t.Error("something stands around the parts of a sidecar that traces nothing")
 	}
 	if err := none.Close(t.Context()); err != nil {
@@ -294,74 +295,5 @@ func TestAllCausesHaveNames(t *testing.T) {
 		if causes[c] == "" {
 			t.Errorf("cause %d has no name", c)
 		}
-	}
-}
-
-// TestTheWriterStaysWhole: what a proxy does to a connection it can do through ours.
-func TestTheWriterStaysWhole(t *testing.T) {
-	recorder := httptest.NewRecorder()
-	seen := &response{ResponseWriter: recorder}
-	if _, err := seen.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := http.NewResponseController(seen).Flush(); err != nil || !recorder.Flushed {
-		t.Errorf("flushed: %v, %v", recorder.Flushed, err)
-	}
-	if seen.status != http.StatusOK {
-		t.Errorf("status %d, want that of the answer", seen.status)
-	}
-}
-
-// TestHintsAreNotAnAnswer: the status is that of the answer behind them.
-func TestHintsAreNotAnAnswer(t *testing.T) {
-	collector := startCollector(t).prompt()
-	tracer := newTracer(t, collector.address, silent())
-	server := httptest.NewServer(tracer.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusEarlyHints)
-		w.WriteHeader(http.StatusTeapot)
-	})))
-	defer server.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Traceparent", sampled)
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	server.Close()
-	spans := collector.got(t, tracer)
-	if len(spans) != 1 || attributes(spans[0].GetAttributes())["http.response.status_code"] != "int_value:418" {
-		t.Errorf("spans %v, want one with status 418", spans)
-	}
-}
-
-// TestAnAnswerBehindWhichTheConnectionIsCutHasItsStatus.
-func TestAnAnswerBehindWhichTheConnectionIsCutHasItsStatus(t *testing.T) {
-	collector := startCollector(t).prompt()
-	tracer := newTracer(t, collector.address, silent())
-	server := httptest.NewServer(tracer.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "0")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	})))
-	defer server.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Traceparent", sampled)
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	server.Close()
-	spans := collector.got(t, tracer)
-	if len(spans) != 1 || attributes(spans[0].GetAttributes())["http.response.status_code"] != "int_value:429" {
-		t.Errorf("spans %v, want one with status 429", spans)
 	}
 }

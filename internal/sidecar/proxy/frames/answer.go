@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 const (
@@ -251,7 +252,7 @@ func (s *stream) lose(safe bool) {
 // come of it.
 func (s *stream) broken(code http2.ErrCode) {
 	if !s.begun {
-		s.refuse(NoAnswer)
+		s.refuse(exchange.NoAnswer)
 		return
 	}
 	s.up.drop()

@@ -1,7 +1,6 @@
 package frames
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"math"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 const (
@@ -58,7 +59,7 @@ func (a *app) run() {
 		return
 	}
 	p := a.peer
-	p.open(socket, bufio.NewReaderSize(socket, readBytes), c.server.cfg.AnswerHeaderBytes)
+	p.open(socket, nil, c.server.cfg.AnswerHeaderBytes)
 	p.out = append(p.buffer(), http2.ClientPreface...)
 	p.out = appendSettings(p.out,
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
@@ -130,7 +131,7 @@ func (c *conn) giveUp() {
 	c.waiting = nil
 	for _, s := range waiting {
 		if !s.over {
-			s.refuse(NoAnswer)
+			s.refuse(exchange.NoAnswer)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // TestARequestThatTheAppHasNotBegunIsSentAgain, with what was sent of its body, over another
@@ -29,7 +31,7 @@ func TestARequestThatTheAppHasNotBegunIsSentAgain(t *testing.T) {
 	other.want("DATA 3  more END")
 	other.headers(3, true, ":status", "200")
 	c.want("HEADERS 1 :status=200 END")
-	w.handler.last().wantEnd(t, Complete)
+	w.handler.last().wantEnd(t, exchange.Complete)
 }
 
 // TestARequestIsNotSentAgainForEver, nor one with more sent than is kept.
@@ -45,11 +47,11 @@ func TestARequestIsNotSentAgainForEver(t *testing.T) {
 	c.want("HEADERS 1 :status=502 END")
 	c.ask(3, "GET", "/", false)
 	app.want("HEADERS 7 :method=GET :path=/")
-	c.data(3, true, strings.Repeat("x", keptBytes+1))
+	c.data(3, true, strings.Repeat("x", exchange.KeptBytes+1))
 	app.want("DATA 7 4097 bytes END")
 	app.must(app.framer.WriteRSTStream(7, http2.ErrCodeRefusedStream))
 	c.want("HEADERS 3 :status=502 END")
-	w.handler.last().wantEnd(t, NoAnswer)
+	w.handler.last().wantEnd(t, exchange.NoAnswer)
 }
 
 // TestARequestThatTheAppMayHaveBegunIsSentAgainWhereThatDoesNoHarm, once, and only where the
@@ -94,7 +96,7 @@ func TestARequestThatTheAppMayHaveBegunIsSentAgainWhereThatDoesNoHarm(t *testing
 				app.Close()
 			}
 			c.want("HEADERS 3 :status=502 END")
-			w.handler.last().wantEnd(t, NoAnswer)
+			w.handler.last().wantEnd(t, exchange.NoAnswer)
 		})
 	}
 }
@@ -137,7 +139,7 @@ func TestAnAppThatTakesNoFurtherConnection(t *testing.T) {
 	app.want("EOF")
 	c.ask(5, "GET", "/", true)
 	c.want("HEADERS 5 :status=502 END")
-	w.handler.last().wantEnd(t, NoAnswer)
+	w.handler.last().wantEnd(t, exchange.NoAnswer)
 }
 
 // TestAnAppThatSpeaksOnlyHTTP1 does not answer.
@@ -152,7 +154,7 @@ func TestAnAppThatSpeaksOnlyHTTP1(t *testing.T) {
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 	c.want("HEADERS 1 :status=502 END")
-	w.handler.last().wantEnd(t, NoAnswer)
+	w.handler.last().wantEnd(t, exchange.NoAnswer)
 }
 
 // TestResetsAreNotPassedFasterThanTheAppHandlesThem: streams count until it has answered a ping.
@@ -203,7 +205,7 @@ func TestFaultsOfTheAppAreNotItsClients(t *testing.T) {
 			go func() { _, _ = io.Copy(io.Discard, app.Conn) }()
 			fault(app)
 			c.want("HEADERS 1 :status=502 END")
-			w.handler.last().wantEnd(t, NoAnswer)
+			w.handler.last().wantEnd(t, exchange.NoAnswer)
 			c.wantQuiet()
 		})
 	}
@@ -226,10 +228,10 @@ func TestAWaitForTheAppEndsWithItsClient(t *testing.T) {
 	}
 	<-w.handler.last().forwarded
 	c.must(c.framer.WriteRSTStream(1, http2.ErrCodeCancel))
-	w.handler.last().wantEnd(t, Left)
+	w.handler.last().wantEnd(t, exchange.Left)
 	c.ask(3, "GET", "/", true)
 	<-w.handler.entered
 	<-w.handler.last().forwarded
 	c.Close()
-	w.handler.last().wantEnd(t, Left)
+	w.handler.last().wantEnd(t, exchange.Left)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // read handles what the client sends, to its end.
@@ -51,7 +53,7 @@ func (c *conn) answerTo(f http2.Frame, err error) (done bool) {
 			c.last = max(c.last, ofStream.StreamID)
 		}
 		if s := c.streams[ofStream.StreamID]; s != nil {
-			s.fail(ofStream.Code, Malformed)
+			s.fail(ofStream.Code, exchange.Malformed)
 		} else if !c.failed {
 			c.reset(ofStream.StreamID, ofStream.Code)
 		}
@@ -166,7 +168,7 @@ func (c *conn) resetBy(f *http2.RSTStreamFrame) error {
 		return protocolError
 	}
 	if s := c.streams[f.StreamID]; s != nil {
-		s.finish(Left)
+		s.finish(exchange.Left)
 		s.leave(f.ErrCode)
 		c.close(s)
 	}
@@ -212,6 +214,10 @@ func (c *conn) data(f *http2.DataFrame) error {
 	}
 	if h.ended = f.StreamEnded(); h.ended && !h.whole() {
 		s.malformed()
+		return nil
+	}
+	if s.call != nil {
+		s.receive(data)
 		return nil
 	}
 	h.push(data)

@@ -1,10 +1,7 @@
 package frames
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -12,6 +9,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 const (
@@ -53,6 +51,7 @@ type conn struct {
 	reset1    int        // the next in there
 	apps      []*app
 	waiting   []*stream // for a connection to the app
+	soon      bool      // what is there is about to be sent; see flushSoon
 	full      bool      // the app took no further connection since a stream ended
 	running   sync.WaitGroup
 
@@ -86,12 +85,8 @@ func newConn(s *Server, socket net.Conn, memory *membudget.Connection) *conn {
 func (c *conn) serve(rest []byte) {
 	defer c.running.Wait()
 	defer c.end()
-	in := bufio.NewReaderSize(c.socket, readBytes)
-	if len(rest) > 0 {
-		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), c.socket), readBytes)
-	}
 	c.mu.Lock()
-	c.client.open(c.socket, in, c.server.cfg.HeaderBytes)
+	c.client.open(c.socket, rest, c.server.cfg.HeaderBytes)
 	c.watch = time.AfterFunc(pingAfter, c.look)
 	if c.until > 0 { // it is drained already
 		c.watch.Reset(lastTime)
@@ -189,8 +184,10 @@ func (c *conn) close(s *stream) {
 		return
 	}
 	s.over = true
-	s.cancel()
-	s.finish(Left)
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.finish(exchange.Left)
 	s.up.drop()
 	s.down.drop()
 	delete(c.streams, s.id)
@@ -208,13 +205,17 @@ func (c *conn) close(s *stream) {
 
 // abandon ends a stream whose client is gone.
 func (s *stream) abandon() {
-	s.finish(Left)
+	s.finish(exchange.Left)
 	s.leave(http2.ErrCodeCancel)
 	s.conn.close(s)
 }
 
 // process is about when the process began; see membudget.
 var process = time.Now()
+
+// endsIdle reports whether the connection holds no stream, and is to end if that goes on. One for
+// calls stays: a call that comes as it ends would have no answer.
+func (c *conn) endsIdle() bool { return len(c.streams) == 0 && c.server.cfg.Calls == nil }
 
 // now is never 0.
 func (c *conn) now() time.Duration { return time.Since(c.began) + 1 }
@@ -231,7 +232,7 @@ func (c *conn) look() {
 	case c.until > 0 && now >= c.until, c.pinged > 0 && now >= c.pinged+pingWait:
 		c.drop()
 		return
-	case c.until == 0 && len(c.streams) == 0 && now >= c.idle+idleTime:
+	case c.until == 0 && c.endsIdle() && now >= c.idle+idleTime:
 		c.goAway(http2.ErrCodeNo)
 	case c.pinged == 0 && now >= c.heard+pingAfter:
 		c.pinged = now
@@ -241,7 +242,7 @@ func (c *conn) look() {
 	if c.pinged > 0 {
 		due = c.pinged + pingWait
 	}
-	if len(c.streams) == 0 {
+	if c.endsIdle() {
 		due = min(due, c.idle+idleTime)
 	}
 	if c.until > 0 {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // TestAConnectionEndsBehindTheLastStream once the server leaves: streams that are open go on, and
@@ -59,12 +60,12 @@ func TestADrainWaitsForStreams(t *testing.T) {
 			if cut {
 				end()
 				c.want("EOF")
-				w.handler.last().wantEnd(t, Left)
+				w.handler.last().wantEnd(t, exchange.Left)
 			} else {
 				app.headers(1, true, ":status", "200")
 				c.want("HEADERS 1 :status=200 END")
 				c.Close()
-				w.handler.last().wantEnd(t, Complete)
+				w.handler.last().wantEnd(t, exchange.Complete)
 			}
 			draining.Wait()
 			late := w.client()
@@ -119,7 +120,7 @@ func TestErrorsEndTheConnection(t *testing.T) {
 			c.Close()
 			for app.read() != "EOF" { // the reset may be lost with the connection
 			}
-			w.handler.all[0].wantEnd(t, Left)
+			w.handler.all[0].wantEnd(t, exchange.Left)
 		})
 	}
 }

@@ -1,24 +1,22 @@
 package frames
 
 import (
-	"errors"
-	"net/http"
-	"runtime/debug"
-
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // begin has a request decided.
 func (c *conn) begin(s *stream, truncated bool) {
 	if truncated {
-		w := new(recorder)
+		w := new(exchange.Recorder)
 		tooLarge(w)
 		s.answer(w)
 		return
 	}
 	taken, ok := c.memory.Admit(s.request)
 	if !ok {
-		w := new(recorder)
+		w := new(exchange.Recorder)
 		c.server.cfg.NoMemory(w, s.request)
 		s.answer(w)
 		return
@@ -32,8 +30,8 @@ func (c *conn) begin(s *stream, truncated bool) {
 
 // decide decides about a request, and sends it to the app or answers it.
 func (s *stream) decide() {
-	var w recorder
-	x, aborted := s.enter(&w)
+	var w exchange.Recorder
+	x, aborted := exchange.Enter(s.handler, &w, s.request, s.conn.server.cfg.Log)
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,11 +41,11 @@ func (s *stream) decide() {
 		c.lingering--
 		s.taken.Done()
 		if x != nil {
-			x.End(Left)
+			x.End(exchange.Left)
 		}
 		return
 	case aborted:
-		s.fail(http2.ErrCodeInternal, Left)
+		s.fail(http2.ErrCodeInternal, exchange.Left)
 	case x == nil:
 		s.answer(&w)
 	default:
@@ -55,20 +53,6 @@ func (s *stream) decide() {
 		s.forward()
 	}
 	c.flush()
-}
-
-// enter asks the handler.
-func (s *stream) enter(w http.ResponseWriter) (x Exchange, aborted bool) {
-	defer func() {
-		reason := recover()
-		if aborted = reason != nil; !aborted {
-			return
-		}
-		if err, ok := reason.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-			s.conn.server.cfg.Log.Error("a request panicked", "panic", reason, "stack", string(debug.Stack()))
-		}
-	}()
-	return s.handler.Enter(w, s.request), false
 }
 
 // forward sends a request to the app.
@@ -80,20 +64,11 @@ func (s *stream) forward() {
 		s.cleanTrailer()
 	}
 	s.fields = forApp(s.request, s.up.ended && len(s.up.queue) == 0 && s.up.got == 0)
-	s.again = replayable(s.request)
+	s.again = exchange.Repeats(s.request)
 	if !s.exchange.Forward(s.cut) {
-		s.refuse(Cut)
+		s.refuse(exchange.Cut)
 		return
 	}
 	s.conn.waiting = append(s.conn.waiting, s)
 	s.conn.place()
-}
-
-// replayable reports whether a request does no harm twice.
-func replayable(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	}
-	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
 }

@@ -9,4 +9,8 @@
 // and one from each connection to the app. Each of them sends what it has caused to be sent once
 // it has handled all that has arrived, and nobody else is sending on that connection. A stream
 // has a goroutine only while it is decided about.
+//
+// A server may also answer unary calls of gRPC itself. A call that can be answered at once is
+// answered by the goroutine that reads from the client, and any other one by a goroutine that
+// waits for the answer.
 package frames

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
-// Fields are those of an answer, or of its trailer.
+// Fields are those of an answer, or of its trailer; see exchange.Fields.
 type Fields struct {
 	list   []hpack.HeaderField // without pseudo-header fields
 	header http.Header         // made of list; nil until it is asked for
@@ -90,6 +93,16 @@ var lowered = func() map[string]string {
 	}
 	return all
 }()
+
+// fieldsOf returns the head of an answer of the sidecar's own.
+func fieldsOf(w *exchange.Recorder) []hpack.HeaderField {
+	w.WriteHeader(http.StatusOK)
+	h := w.Header()
+	if h["Date"] == nil {
+		h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	}
+	return appendFields([]hpack.HeaderField{field(":status", strconv.Itoa(w.Status))}, h)
+}
 
 // ofConnection reports whether a field of an answer ends at the sidecar.
 func ofConnection(name string) bool {

@@ -3,6 +3,8 @@ package frames
 import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // A half is one direction of a stream.
@@ -126,7 +128,7 @@ func (h *half) data(p []byte, last bool) {
 func (h *half) end() {
 	if h.broken {
 		h.sent = true
-		h.stream.fail(h.code, Broken)
+		h.stream.fail(h.code, exchange.Broken)
 		return
 	}
 	h.finish()

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // readData reads n bytes of a stream's data, and returns how the last frame ended.
@@ -59,7 +60,7 @@ func TestAClientThatDoesNotReadHoldsUpItsStreamOnly(t *testing.T) {
 	c.must(c.framer.WriteWindowUpdate(1, 1<<20))
 	c.readData(1, answerWindow-window)
 	c.want("RST 1 INTERNAL_ERROR")
-	w.handler.all[0].wantEnd(t, Broken)
+	w.handler.all[0].wantEnd(t, exchange.Broken)
 }
 
 // TestAnswersOfAnySizePass though windows are small, those of streams and those of connections.
@@ -150,7 +151,7 @@ func TestAnAppThatDoesNotReadHoldsUpItsStreamOnly(t *testing.T) {
 	c.data(1, false, strings.Repeat("y", 11)) // 10 were passed on
 	c.want("RST 1 FLOW_CONTROL_ERROR")
 	app.want("RST 1 CANCEL", "PING")
-	w.handler.all[0].wantEnd(t, Malformed)
+	w.handler.all[0].wantEnd(t, exchange.Malformed)
 	app.must(app.framer.WriteWindowUpdate(0, membudget.WindowBytes))
 	app.must(app.framer.WriteWindowUpdate(3, membudget.WindowBytes))
 	app.readData(3, membudget.WindowBytes-10)

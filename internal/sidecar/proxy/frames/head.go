@@ -8,14 +8,16 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // malformed ends a request whose body is not what its head says.
 func (s *stream) malformed() {
 	if s.exchange != nil {
-		s.refuse(Malformed)
+		s.refuse(exchange.Malformed)
 	} else {
-		s.fail(http2.ErrCodeProtocol, Malformed)
+		s.fail(http2.ErrCodeProtocol, exchange.Malformed)
 	}
 }
 
@@ -50,29 +52,44 @@ func (c *conn) head(f *http2.MetaHeadersFrame) error {
 	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
 		return streamError(f.StreamID, http2.ErrCodeProtocol)
 	}
+	if c.server.cfg.Calls != nil {
+		return c.beginCall(f)
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	r, asks := newRequest(ctx, f, c.remote)
 	if r == nil {
 		cancel()
 		return streamError(f.StreamID, http2.ErrCodeProtocol)
 	}
-	s := &stream{id: f.StreamID, conn: c, request: r, cancel: cancel, handler: c.server.cfg.Handler, asks: asks}
-	s.up = half{
-		stream: s, from: c.client, fromID: s.id, received: windowBytes, declared: -1, ended: f.StreamEnded(),
-	}
+	s := c.newStream(f)
+	s.request, s.cancel, s.handler, s.asks = r, cancel, c.server.cfg.Handler, asks
 	if length := r.Header["Content-Length"]; r.ContentLength > 0 || len(length) > 0 && r.ContentLength == 0 && lengthOf(length[0]) == 0 {
 		s.up.declared = r.ContentLength
 	}
 	if s.up.ended {
 		s.up.declared = -1
 	}
+	c.enter(s)
+	c.begin(s, f.Truncated)
+	return nil
+}
+
+// newStream returns the stream that a head begins.
+func (c *conn) newStream(f *http2.MetaHeadersFrame) *stream {
+	s := &stream{id: f.StreamID, conn: c}
+	s.up = half{
+		stream: s, from: c.client, fromID: s.id, received: windowBytes, declared: -1, ended: f.StreamEnded(),
+	}
 	s.down = half{stream: s, to: c.client, toID: s.id, window: c.client.initial, declared: -1}
+	return s
+}
+
+// enter makes a stream one of those that are open.
+func (c *conn) enter(s *stream) {
 	c.streams[s.id] = s
 	if len(c.streams) == 1 {
 		c.memory.Active() // one that was closed meanwhile ends by itself
 	}
-	c.begin(s, f.Truncated)
-	return nil
 }
 
 // trailers ends the request.
@@ -95,6 +112,10 @@ func (s *stream) trailers(f *http2.MetaHeadersFrame) error {
 		return nil
 	}
 	if s.up.sent {
+		return nil
+	}
+	if s.call != nil {
+		s.complete(s.call.message)
 		return nil
 	}
 	s.up.trailer = fields.list

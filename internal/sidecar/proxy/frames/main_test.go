@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,8 +42,8 @@ func newHandler() *testHandler {
 	return &testHandler{on: make(chan struct{}), waiting: make(chan string, 2000), entered: make(chan *http.Request, 2000)}
 }
 
-// Enter implements Handler.
-func (g *testHandler) Enter(w http.ResponseWriter, r *http.Request) Exchange {
+// Enter implements exchange.Handler.
+func (g *testHandler) Enter(w http.ResponseWriter, r *http.Request) exchange.Exchange {
 	switch {
 	case r.URL.Path == "/refused":
 		w.Header().Set("Retry-After", "1")
@@ -65,14 +66,14 @@ func (g *testHandler) Enter(w http.ResponseWriter, r *http.Request) Exchange {
 		}
 	}
 	g.entered <- r
-	x := &crossing{forwarded: make(chan struct{}), ended: make(chan Ending, 2), late: r.URL.Path == "/late"}
+	x := &crossing{forwarded: make(chan struct{}), ended: make(chan exchange.Ending, 2), late: r.URL.Path == "/late"}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = append(g.all, x)
 	return x
 }
 
-// Trailer implements Handler.
+// Trailer implements exchange.Handler.
 func (g *testHandler) Trailer(_ *http.Request, trailer http.Header) { trailer.Del("X-Own") }
 
 func (g *testHandler) last() *crossing {
@@ -86,43 +87,43 @@ type crossing struct {
 	forwarded chan struct{}
 	cut       func()
 	late      bool // it is not forwarded
-	ended     chan Ending
+	ended     chan exchange.Ending
 	status    int
 	body      int
 	trailer   string
 }
 
-// Forward implements Exchange.
+// Forward implements exchange.Exchange.
 func (x *crossing) Forward(cut func()) bool {
 	x.cut = cut
 	close(x.forwarded)
 	return !x.late
 }
 
-// Head implements Exchange.
-func (x *crossing) Head(status int, fields *Fields) {
+// Head implements exchange.Exchange.
+func (x *crossing) Head(status int, fields exchange.Fields) {
 	x.status = status
 	if fields.Get("x-show") != "" {
 		fields.Header().Set("X-Shown", "yes")
 	}
 }
 
-// Data implements Exchange.
+// Data implements exchange.Exchange.
 func (x *crossing) Data(p []byte) { x.body += len(p) }
 
-// Trailer implements Exchange.
-func (x *crossing) Trailer(fields *Fields) { x.trailer = fields.Get("grpc-status") }
+// Trailer implements exchange.Exchange.
+func (x *crossing) Trailer(fields exchange.Fields) { x.trailer = fields.Get("grpc-status") }
 
-// Refuse implements Exchange.
-func (x *crossing) Refuse(w http.ResponseWriter, why Ending) {
-	w.WriteHeader(map[Ending]int{NoAnswer: http.StatusBadGateway, Malformed: http.StatusBadRequest, Cut: http.StatusServiceUnavailable}[why])
+// Refuse implements exchange.Exchange.
+func (x *crossing) Refuse(w http.ResponseWriter, why exchange.Ending) {
+	w.WriteHeader(map[exchange.Ending]int{exchange.NoAnswer: http.StatusBadGateway, exchange.Malformed: http.StatusBadRequest, exchange.Cut: http.StatusServiceUnavailable}[why])
 }
 
-// End implements Exchange.
-func (x *crossing) End(why Ending) { x.ended <- why }
+// End implements exchange.Exchange.
+func (x *crossing) End(why exchange.Ending) { x.ended <- why }
 
 // wantEnd waits until the exchange has ended, and only once.
-func (x *crossing) wantEnd(t *testing.T, want Ending) {
+func (x *crossing) wantEnd(t *testing.T, want exchange.Ending) {
 	t.Helper()
 	select {
 	case got := <-x.ended:
@@ -154,6 +155,12 @@ func newWorld(t *testing.T) *world {
 
 func newWorldIn(t *testing.T, budget *membudget.Budget) *world {
 	t.Helper()
+	return newWorldOf(t, budget, nil)
+}
+
+// newWorldOf returns one without an app where there are calls.
+func newWorldOf(t *testing.T, budget *membudget.Budget, calls *Calls) *world {
+	t.Helper()
 	w := &world{T: t, handler: newHandler(), budget: budget, app: listenLocal(t), front: listenLocal(t)}
 	target := w.app.Addr().String()
 	w.server = NewServer(Config{
@@ -162,7 +169,7 @@ func newWorldIn(t *testing.T, budget *membudget.Budget) *world {
 		NoMemory: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		},
-		HeaderBytes: 32 << 10, AnswerHeaderBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		HeaderBytes: 32 << 10, AnswerHeaderBytes: 1 << 20, Log: slog.New(slog.DiscardHandler), Calls: calls,
 	})
 	port := budget.Port(false)
 	var serving sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/socket"
 )
 
 const (
@@ -32,6 +35,7 @@ const (
 // the client's connection guards it.
 type peer struct {
 	conn    net.Conn // nil before it is open
+	io      socket.IO
 	in      *bufio.Reader
 	framer  *http2.Framer
 	decoder *hpack.Decoder
@@ -64,9 +68,15 @@ func newPeer(mu *sync.Mutex) *peer {
 	return p
 }
 
-// open begins with a connection. headers bounds what a header block comes to.
-func (p *peer) open(conn net.Conn, in *bufio.Reader, headers uint32) {
-	p.conn, p.in = conn, in
+// open begins with a connection, from which rest was read already. headers bounds what a header
+// block comes to.
+func (p *peer) open(conn net.Conn, rest []byte, headers uint32) {
+	p.conn = conn
+	p.io.Use(conn)
+	p.in = bufio.NewReaderSize(&p.io, readBytes)
+	if len(rest) > 0 {
+		p.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), &p.io), readBytes)
+	}
 	p.decoder, p.most = hpack.NewDecoder(tableBytes, nil), headers
 	p.renew()
 }
@@ -165,7 +175,7 @@ func (p *peer) write(b []byte) error {
 				return err //nolint:wrapcheck // of the connection
 			}
 		}
-		n, err := p.conn.Write(b)
+		n, err := p.io.Write(b)
 		if b = b[n:]; n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err //nolint:wrapcheck // of the connection
 		}

@@ -2,7 +2,6 @@ package frames
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,19 +11,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
-
-// errBody is what a read of a body returns: it passes without the handler.
-var errBody = errors.New("the body of a request is not for who decides")
-
-// A body says that there is one.
-type body struct{}
-
-// Read implements io.Reader.
-func (body) Read([]byte) (int, error) { return 0, errBody }
-
-// Close implements io.Closer.
-func (body) Close() error { return nil }
 
 // newRequest returns a request as net/http has it. It is nil where it is malformed so that its
 // stream is reset. asks says that the client waits to be asked for the body.
@@ -69,7 +58,7 @@ func newRequest(ctx context.Context, f *http2.MetaHeadersFrame, remote string) (
 		Host: authority, RemoteAddr: remote, RequestURI: target, Body: http.NoBody,
 	}
 	if !f.StreamEnded() {
-		r.Body, r.ContentLength = io.ReadCloser(body{}), -1
+		r.Body, r.ContentLength = io.ReadCloser(exchange.Body{}), -1
 		if length := header["Content-Length"]; len(length) > 0 {
 			r.ContentLength = max(0, lengthOf(length[0]))
 		}

@@ -11,18 +11,22 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // Config is what a Server is made of.
 type Config struct {
-	Handler Handler
+	Handler exchange.Handler
 	// Dial opens a connection to the app.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// NoMemory answers a request that there is no memory for.
 	NoMemory func(w http.ResponseWriter, r *http.Request)
 	// HeaderBytes and AnswerHeaderBytes bound the header of a request and that of an answer.
 	HeaderBytes, AnswerHeaderBytes uint32
-	Log                            *slog.Logger
+	// Calls are answered in the place of an app, where they are not nil. Of the other fields
+	// only HeaderBytes and Log count then.
+	Calls *Calls
+	Log   *slog.Logger
 }
 
 // A Server serves connections of HTTP/2. All methods may be called concurrently.
@@ -31,6 +35,7 @@ type Server struct {
 	leaving atomic.Bool
 	ctx     context.Context //nolint:containedctx // of all requests
 	abort   context.CancelFunc
+	workers workers
 
 	mu      sync.Mutex
 	closing bool
@@ -42,6 +47,7 @@ type Server struct {
 func NewServer(cfg Config) *Server {
 	s := &Server{cfg: cfg, conns: map[*conn]struct{}{}}
 	s.ctx, s.abort = context.WithCancel(context.Background())
+	s.workers = newWorkers(s.ctx)
 	return s
 }
 
@@ -90,17 +96,7 @@ func (s *Server) Drain(ctx context.Context) {
 			c.flush()
 		}()
 	}
-	done := make(chan struct{})
-	go func() {
-		s.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	s.Close()
-	<-done
+	exchange.Drain(ctx, &s.running, s.Close)
 }
 
 // Close cuts everything off.
@@ -112,6 +108,7 @@ func (s *Server) Close() {
 		c.mu.Unlock()
 	}
 	s.running.Wait()
+	s.workers.running.Wait()
 }
 
 // stop returns the connections that are open.

@@ -8,27 +8,25 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/weir-dev/weir/internal/sidecar/membudget"
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
-const (
-	// keptBytes is how much of a body is kept to be sent again.
-	keptBytes = 4 << 10
-	// tries is how often a request is sent that the app has not begun.
-	tries = 3
-)
+// tries is how often a request is sent that the app has not begun.
+const tries = 3
 
 // A stream is a request and its answer.
 type stream struct {
 	id      uint32
 	conn    *conn
 	request *http.Request
-	cancel  context.CancelFunc // the decision
+	call    *call              // nil of a request for an app
+	cancel  context.CancelFunc // the decision; nil of a call that does not wait
 	taken   membudget.Request
-	handler Handler
+	handler exchange.Handler
 	asks    bool // whether to send the body
 
 	deciding bool
-	exchange Exchange
+	exchange exchange.Exchange
 	over     bool // the client has its answer, or does not want one
 
 	app    *app // nil where it is not at the app
@@ -53,7 +51,7 @@ func (s *stream) passed(h *half, p []byte) {
 			s.exchange.Data(p)
 		}
 	case s.lost || s.begun:
-	case len(s.kept)+len(p) > keptBytes:
+	case len(s.kept)+len(p) > exchange.KeptBytes:
 		s.lost, s.kept = true, nil
 	default:
 		s.kept = append(s.kept, p...)
@@ -63,7 +61,7 @@ func (s *stream) passed(h *half, p []byte) {
 // ending is called when the end of a half is about to be sent.
 func (s *stream) ending(h *half) {
 	if h == &s.down && !s.own {
-		s.finish(Complete)
+		s.finish(exchange.Complete)
 	}
 }
 
@@ -81,7 +79,7 @@ func (s *stream) ended(h *half) {
 }
 
 // finish ends the exchange, if that has not been.
-func (s *stream) finish(why Ending) {
+func (s *stream) finish(why exchange.Ending) {
 	if x := s.exchange; x != nil {
 		s.exchange = nil
 		x.End(why)
@@ -103,7 +101,7 @@ func (s *stream) leave(code http2.ErrCode) {
 }
 
 // fail ends a stream whose answer has begun, or that gets none.
-func (s *stream) fail(code http2.ErrCode, why Ending) {
+func (s *stream) fail(code http2.ErrCode, why exchange.Ending) {
 	s.finish(why)
 	s.leave(http2.ErrCodeCancel)
 	s.conn.reset(s.id, code)
@@ -112,12 +110,12 @@ func (s *stream) fail(code http2.ErrCode, why Ending) {
 
 // refuse answers a request that ends without an answer of the app, or breaks off the one that has
 // begun.
-func (s *stream) refuse(why Ending) {
+func (s *stream) refuse(why exchange.Ending) {
 	if s.begun || s.exchange == nil {
 		s.fail(http2.ErrCodeInternal, why)
 		return
 	}
-	w := new(recorder)
+	w := new(exchange.Recorder)
 	s.exchange.Refuse(w, why)
 	s.finish(why)
 	s.leave(http2.ErrCodeCancel)
@@ -125,21 +123,21 @@ func (s *stream) refuse(why Ending) {
 }
 
 // answer sends an answer of the sidecar's own.
-func (s *stream) answer(w *recorder) {
+func (s *stream) answer(w *exchange.Recorder) {
 	s.begun, s.own = true, true
 	s.up.drop()
 	s.down.from = nil
 	s.down.ended, s.down.trailer = true, nil
 	client := s.conn.client
-	fields := w.fields()
-	if len(w.body) == 0 || s.request.Method == http.MethodHead {
+	fields := fieldsOf(w)
+	if len(w.Body) == 0 || s.request.Method == http.MethodHead {
 		s.down.sent = true
 		client.headers(s.id, fields, true)
 		s.ended(&s.down)
 		return
 	}
 	client.headers(s.id, fields, false)
-	s.down.push(w.body)
+	s.down.push(w.Body)
 }
 
 // cut ends a request; see Exchange.Forward.
@@ -147,7 +145,7 @@ func (s *stream) cut() {
 	c := s.conn
 	c.mu.Lock()
 	if !s.over && s.exchange != nil {
-		s.refuse(Cut)
+		s.refuse(exchange.Cut)
 	}
 	c.flush()
 	c.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 )
 
 // TestExchangesPass in order, with trailers, informational answers and what goes on both ways.
@@ -26,7 +28,7 @@ func TestExchangesPass(t *testing.T) {
 	app.headers(1, true, "grpc-status", "0")
 	c.want("HEADERS 1 grpc-status=0 END")
 	x := w.handler.last()
-	x.wantEnd(t, Complete)
+	x.wantEnd(t, exchange.Complete)
 	if x.status != 200 || x.body != 3 || x.trailer != "0" {
 		t.Errorf("the handler saw %d, %d bytes, %q", x.status, x.body, x.trailer)
 	}
@@ -51,7 +53,7 @@ func TestAnAnswerEndsItsRequest(t *testing.T) {
 	c.headers(1, true, "x-sum", "7")
 	c.ask(3, "GET", "/", true)
 	app.want("HEADERS 3 :method=GET :path=/ END")
-	w.handler.all[0].wantEnd(t, Complete)
+	w.handler.all[0].wantEnd(t, exchange.Complete)
 }
 
 // TestResetsPass in both directions, with their codes.
@@ -63,7 +65,7 @@ func TestResetsPass(t *testing.T) {
 	app.want("HEADERS 1 :method=POST :path=/")
 	c.must(c.framer.WriteRSTStream(1, http2.ErrCodeCancel))
 	app.want("RST 1 CANCEL", "PING")
-	w.handler.last().wantEnd(t, Left)
+	w.handler.last().wantEnd(t, exchange.Left)
 
 	c.ask(3, "GET", "/", true)
 	app.want("HEADERS 3 :method=GET :path=/ END")
@@ -71,13 +73,13 @@ func TestResetsPass(t *testing.T) {
 	app.data(3, false, "a part")
 	app.must(app.framer.WriteRSTStream(3, http2.ErrCodeEnhanceYourCalm))
 	c.want("HEADERS 3 :status=200", "DATA 3 a part", "RST 3 ENHANCE_YOUR_CALM")
-	w.handler.last().wantEnd(t, Broken)
+	w.handler.last().wantEnd(t, exchange.Broken)
 
 	c.ask(5, "GET", "/", true)
 	app.want("HEADERS 5 :method=GET :path=/ END")
 	app.must(app.framer.WriteRSTStream(5, http2.ErrCodeInternal))
 	c.want("HEADERS 5 :status=502 END")
-	w.handler.last().wantEnd(t, NoAnswer)
+	w.handler.last().wantEnd(t, exchange.NoAnswer)
 }
 
 // TestAnAnswerThatIsBrokenOffArrives up to where it was, though the client's window is small.
@@ -93,7 +95,7 @@ func TestAnAnswerThatIsBrokenOffArrives(t *testing.T) {
 	c.want("HEADERS 1 :status=200 content-length=100", "DATA 1 abc")
 	c.must(c.framer.WriteWindowUpdate(1, 3))
 	c.want("DATA 1 def", "RST 1 INTERNAL_ERROR")
-	w.handler.last().wantEnd(t, Broken)
+	w.handler.last().wantEnd(t, exchange.Broken)
 }
 
 // TestALengthIsKept: bodies that are longer or shorter than their head says are not passed as
@@ -107,14 +109,14 @@ func TestALengthIsKept(t *testing.T) {
 	c.data(1, false, "12345")
 	c.want("RST 1 PROTOCOL_ERROR")
 	app.want("RST 1 CANCEL", "PING")
-	w.handler.last().wantEnd(t, Malformed)
+	w.handler.last().wantEnd(t, exchange.Malformed)
 
 	c.ask(3, "POST", "/", false, "content-length", "4")
 	app.want("HEADERS 3 :method=POST :path=/ content-length=4")
 	c.data(3, true, "123")
 	c.want("HEADERS 3 :status=400 END")
 	app.want("RST 3 CANCEL")
-	w.handler.last().wantEnd(t, Malformed)
+	w.handler.last().wantEnd(t, exchange.Malformed)
 
 	for i, body := range []string{"123", "12345"} {
 		id := uint32(5 + 2*i)
@@ -124,7 +126,7 @@ func TestALengthIsKept(t *testing.T) {
 		app.data(id, true, body)
 		c.want("HEADERS "+itoa(id)+" :status=200 content-length=4", "RST "+itoa(id)+" INTERNAL_ERROR")
 		app.want("RST " + itoa(id) + " PROTOCOL_ERROR")
-		w.handler.last().wantEnd(t, Broken)
+		w.handler.last().wantEnd(t, exchange.Broken)
 	}
 }
 
@@ -138,7 +140,7 @@ func TestACutEndsARequest(t *testing.T) {
 	w.handler.last().cut()
 	c.want("HEADERS 1 :status=503 END")
 	app.want("RST 1 CANCEL", "PING")
-	w.handler.last().wantEnd(t, Cut)
+	w.handler.last().wantEnd(t, exchange.Cut)
 
 	c.ask(3, "GET", "/", true)
 	app.want("HEADERS 3 :method=GET :path=/ END")
@@ -146,12 +148,12 @@ func TestACutEndsARequest(t *testing.T) {
 	c.want("HEADERS 3 :status=200")
 	w.handler.last().cut()
 	c.want("RST 3 INTERNAL_ERROR")
-	w.handler.last().wantEnd(t, Cut)
+	w.handler.last().wantEnd(t, exchange.Cut)
 	w.handler.last().cut() // it has ended
 
 	c.ask(5, "GET", "/late", true)
 	c.want("HEADERS 5 :status=503 END")
-	w.handler.last().wantEnd(t, Cut)
+	w.handler.last().wantEnd(t, exchange.Cut)
 	app.want("RST 3 CANCEL")
 	app.wantQuiet()
 }

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// parseChunk reads the line in front of a chunk: its size in hexadecimal and extensions,
+// ParseChunk reads the line in front of a chunk: its size in hexadecimal and extensions,
 // which have no reader and still have to be well-formed. White space behind a size without
 // extensions is what servers that pad sizes send, and net/http trims it. Between a size
 // and extensions net/http takes it for an error, and so it is one.
-func parseChunk(line []byte) (size uint64, reason string) {
+func ParseChunk(line []byte) (size uint64, reason string) {
 	i := 0
 	for ; i < len(line); i++ {
 		digit, ok := hexadecimal(line[i])

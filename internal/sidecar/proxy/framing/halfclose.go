@@ -1,7 +1,6 @@
 package framing
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -27,18 +26,16 @@ const firstByte = 'H'
 // A client may close its sending side behind a request and wait for the answer (RFC 9112,
 // section 9.6). One that has left looks alike, and its request is to end. The two differ
 // once something is sent: a client that left resets the connection. So the first byte of
-// the answer, which is the same for all, is sent ahead of the rest. Where the answer has
-// begun and is between two chunks, that is a zero in front of the next one's size (RFC 9112,
-// section 7.1). Elsewhere the next part of the answer shows it.
+// the answer, which is the same for all, is sent ahead of the rest. Where the answer has begun
+// its next part shows it.
 type halfClose struct {
 	answered atomic.Uint64 // requests
 	wake     chan struct{} // the deadline of reads changed, or the connection was closed
 
-	mu      sync.Mutex // held while something is written
-	begun   bool       // something of the answer was
-	between bool       // whole chunks were, and another one follows
-	ahead   bool       // its first byte was, and nothing else
-	tried   bool       // something was sent to see whether the client is there
+	mu    sync.Mutex // held while something is written
+	begun bool       // something of the answer was
+	ahead bool       // its first byte was, and nothing else
+	tried bool       // something was sent to see whether the client is there
 }
 
 // State notes what net/http does with the connection; see http.Server.ConnState.
@@ -59,7 +56,7 @@ func State(conn net.Conn, s http.ConnState) {
 	}
 	if s == http.StateIdle { // net/http does not call a request active that it has read with the one before
 		c.half.mu.Lock()
-		c.half.begun, c.half.between, c.half.ahead, c.half.tried = false, false, false, false
+		c.half.begun, c.half.ahead, c.half.tried = false, false, false
 		c.half.mu.Unlock()
 		c.half.answered.Add(1)
 		c.rest()
@@ -70,29 +67,16 @@ func State(conn net.Conn, s http.ConnState) {
 // lingers reports whether the client has closed its sending side, and waits for an answer:
 // one that left in the middle of that request's body does not.
 func (c *Conn) lingers(err error) bool {
-	return errors.Is(err, io.EOF) && c.awaited() > 0 && (c.scanner.betweenBodies() || c.awaited() > 1) &&
-		len(c.early.first) == 0 && !c.tunnel.Load()
+	return errors.Is(err, io.EOF) && c.awaited() > 0 && (c.scanner.betweenBodies() || c.awaited() > 1)
 }
 
 // awaited returns how many requests with a complete head are not answered.
 func (c *Conn) awaited() uint64 { return c.scanner.heads - c.half.answered.Load() }
 
-// Between says of the answer to the request with this context whether it is between two
-// chunks: all that was written of it are whole ones, and at least the last one follows.
-func Between(ctx context.Context, between bool) {
-	c, ok := ctx.Value(contextKey{}).(*Conn)
-	if !ok {
-		return
-	}
-	c.half.mu.Lock()
-	defer c.half.mu.Unlock()
-	c.half.between = between
-}
-
 // linger reads on behind a request whose client has closed its sending side: until the
 // answer is complete, for which net/http ends the read, or the client has left.
 func (c *Conn) linger(p []byte) (int, error) {
-	if !canWatch(c.Conn) {
+	if !CanWatch(c.Conn) {
 		return 0, io.EOF
 	}
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
@@ -111,7 +95,7 @@ func (c *Conn) linger(p []byte) (int, error) {
 		switch {
 		case c.awaited() == 0:
 			return 0, io.EOF
-		case isReset(c.Conn):
+		case IsReset(c.Conn):
 			return 0, syscall.ECONNRESET
 		}
 	}
@@ -125,10 +109,7 @@ func (c *Conn) sendAhead() (err error) {
 	case c.half.tried:
 	case !c.half.begun:
 		c.half.tried, c.half.begun, c.half.ahead = true, true, true
-		_, err = c.write([]byte{firstByte})
-	case c.half.between:
-		c.half.tried = true
-		_, err = c.write([]byte{'0'})
+		_, err = c.out.Write([]byte{firstByte})
 	}
 	return err
 }

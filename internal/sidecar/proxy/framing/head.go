@@ -5,35 +5,36 @@ import (
 	"math"
 )
 
-// A head is what the scanner keeps of the head of a request.
-type head struct {
-	post    bool
-	upgrade bool // to WebSocket, the one protocol that a connection may become
-	http10  bool
+// A Head is what the head of a request says of how the message is framed. Its methods are called
+// with one line after another, without their ends, and return why it is malformed, if it is.
+type Head struct {
+	Post    bool
+	HTTP10  bool
+	Chunked bool
+	Length  uint64 // of the body; 0 where it is chunked
+
 	hosts   int
 	lengths int
 	codings int
-	length  uint64
-	chunked bool
 }
 
-// request checks a request line. The syntax of a target is left to its readers, as long
+// Request checks a request line. The syntax of a target is left to its readers, as long
 // as it is one word without control characters.
-func (h *head) request(line []byte) (reason string) {
+func (h *Head) Request(line []byte) (method, target []byte, reason string) {
 	method, rest, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(rest, []byte(" "))
-	h.post = string(method) == "POST"
+	h.Post = string(method) == "POST"
 	switch {
-	case !isToken(method):
-		return "the method is not a token"
+	case !IsToken(method):
+		return nil, nil, "the method is not a token"
 	case !isWord(target):
-		return "the target is empty or has control characters"
+		return nil, nil, "the target is empty or has control characters"
 	case string(version) == "HTTP/1.0":
-		h.http10 = true
+		h.HTTP10 = true
 	case string(version) != "HTTP/1.1":
-		return "the version is neither HTTP/1.1 nor HTTP/1.0"
+		return nil, nil, "the version is neither HTTP/1.1 nor HTTP/1.0"
 	}
-	return ""
+	return method, target, ""
 }
 
 // isWord reports whether word is one without white space and other control characters.
@@ -47,12 +48,16 @@ func isWord(word []byte) bool {
 	return len(word) > 0
 }
 
-// field checks a field line, and keeps what says how the message is framed.
-func (h *head) field(line []byte) (reason string) {
-	name, value, reason := splitField(line)
-	if reason != "" {
-		return reason
+// Field checks a field line.
+func (h *Head) Field(line []byte) (name, value []byte, reason string) {
+	if name, value, reason = splitField(line); reason == "" {
+		reason = h.keep(name, value)
 	}
+	return name, value, reason
+}
+
+// keep keeps what says how the message is framed.
+func (h *Head) keep(name, value []byte) (reason string) {
 	switch len(name) {
 	case len("Host"):
 		if bytes.EqualFold(name, []byte("Host")) {
@@ -60,10 +65,6 @@ func (h *head) field(line []byte) (reason string) {
 			if !IsAuthority(string(value)) {
 				return "Host is not a name or an address"
 			}
-		}
-	case len("Upgrade"):
-		if bytes.EqualFold(name, []byte("Upgrade")) {
-			h.upgrade = bytes.EqualFold(value, []byte("websocket"))
 		}
 	case len("Content-Length"):
 		if bytes.EqualFold(name, []byte("Content-Length")) {
@@ -73,7 +74,7 @@ func (h *head) field(line []byte) (reason string) {
 	case len("Transfer-Encoding"):
 		if bytes.EqualFold(name, []byte("Transfer-Encoding")) {
 			h.codings++
-			if h.chunked = bytes.EqualFold(value, []byte("chunked")); !h.chunked {
+			if h.Chunked = bytes.EqualFold(value, []byte("chunked")); !h.Chunked {
 				return "the transfer coding is not chunked"
 			}
 		}
@@ -81,7 +82,7 @@ func (h *head) field(line []byte) (reason string) {
 	return ""
 }
 
-func (h *head) contentLength(value []byte) (reason string) {
+func (h *Head) contentLength(value []byte) (reason string) {
 	if len(value) == 0 {
 		return "Content-Length is empty"
 	}
@@ -89,17 +90,17 @@ func (h *head) contentLength(value []byte) (reason string) {
 		if c < '0' || c > '9' {
 			return "Content-Length is not a number"
 		}
-		if h.length = h.length*10 + uint64(c-'0'); h.length > math.MaxInt64/16 {
+		if h.Length = h.Length*10 + uint64(c-'0'); h.Length > math.MaxInt64/16 {
 			return "Content-Length is too large"
 		}
 	}
 	return ""
 }
 
-// framing reports what the fields together leave open.
-func (h *head) framing() (reason string) {
+// End checks what the fields together leave open.
+func (h *Head) End() (reason string) {
 	switch {
-	case h.hosts > 1, h.hosts == 0 && !h.http10:
+	case h.hosts > 1, h.hosts == 0 && !h.HTTP10:
 		return "there is not one Host"
 	case h.lengths > 1:
 		return "there is more than one Content-Length"
@@ -107,7 +108,7 @@ func (h *head) framing() (reason string) {
 		return "there is more than one Transfer-Encoding"
 	case h.codings > 0 && h.lengths > 0:
 		return "there are both Transfer-Encoding and Content-Length"
-	case h.codings > 0 && h.http10:
+	case h.codings > 0 && h.HTTP10:
 		return "HTTP/1.0 has no Transfer-Encoding"
 	}
 	return ""
@@ -117,7 +118,7 @@ func (h *head) framing() (reason string) {
 // line that continues another one begins with space, which no name does.
 func splitField(line []byte) (name, value []byte, reason string) {
 	colon := bytes.IndexByte(line, ':')
-	if colon < 0 || !isToken(line[:colon]) {
+	if colon < 0 || !IsToken(line[:colon]) {
 		return nil, nil, "the name of a field is not a token"
 	}
 	for _, c := range line[colon+1:] {
@@ -136,7 +137,8 @@ var tchar = func() (set [256]bool) {
 	return set
 }()
 
-func isToken(word []byte) bool {
+// IsToken reports whether a word is a token; see RFC 9110, section 5.6.2.
+func IsToken(word []byte) bool {
 	rest, ok := cutToken(word)
 	return ok && len(rest) == 0
 }

@@ -12,25 +12,22 @@ import (
 // process is about when the process began: phases of connections are measured from there.
 var process = time.Now()
 
-// noMemory is the answer where there is no memory for a request.
-const noMemory = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
+// NoMemory is the answer where there is no memory for a request.
+const NoMemory = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n" +
 	"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 46\r\n\r\nthe sidecar has no memory left for the request"
 
-// goAway says over HTTP/2 that no stream was or will be processed beyond one that has not been
+// GoAway says over HTTP/2 that no stream was or will be processed beyond one that has not been
 // opened: an empty SETTINGS, with which a server begins, and GOAWAY with the code NO_ERROR. A
 // client may send its requests over another connection (RFC 9113, section 6.8).
-const goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + lastStream + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+const GoAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + lastStream + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// goneIdle is the GOAWAY of a connection without streams that was in use.
-const goneIdle = lastStream + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
+// GoneIdle is the GOAWAY of a connection without streams that was in use.
+const GoneIdle = lastStream + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
 
 const lastStream = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" // the header of a GOAWAY
 
-// These end a connection. net/http takes them for a time-out, and answers nothing itself.
-var (
-	errNoMemory   net.Error = endError("there is no memory for the request")
-	errHandedOver net.Error = endError("the connection is served as HTTP/2")
-)
+// errNoMemory ends a connection. net/http takes it for a time-out, and answers nothing itself.
+var errNoMemory net.Error = endError("there is no memory for the request")
 
 type endError string
 
@@ -49,12 +46,12 @@ func Admit(r *http.Request) (membudget.Request, bool) {
 
 // enter takes what the connection needs, and reports whether there is memory for it.
 func (s *socket) enter(p *membudget.Port) (ok bool) {
-	s.memory, ok = p.Connect(addressOf(s.Conn), time.Since(process), s)
+	s.memory, ok = p.Connect(AddressOf(s.Conn), time.Since(process), s)
 	return ok
 }
 
-// addressOf returns the address of the peer; all that have none are one.
-func addressOf(c net.Conn) netip.Addr {
+// AddressOf returns the address of the peer; all that have none are one.
+func AddressOf(c net.Conn) netip.Addr {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr()
 	}
@@ -84,25 +81,25 @@ func (c *Conn) rest() {
 
 // giveUp answers what there is no memory for. The client is given a moment to read that.
 func (c *Conn) giveUp() error {
-	answer := noMemory
+	answer := NoMemory
 	if c.http2.Load() {
-		answer = goAway
+		answer = GoAway
 	}
-	turnAway(c.Conn, answer)
+	TurnAway(c.Conn, answer)
 	return errNoMemory
 }
 
 // Pending implements membudget.Holder.
-func (s *socket) Pending() bool { return unread(s.Conn) }
+func (s *socket) Pending() bool { return Unread(s.Conn) }
 
 // Yield implements membudget.Holder.
 func (s *socket) Yield(head bool) {
-	_ = s.Conn.SetWriteDeadline(time.Now().Add(yieldTime)) // nothing is being written
+	_ = s.Conn.SetWriteDeadline(time.Now().Add(YieldTime)) // nothing is being written
 	switch {
 	case s.http2.Load():
-		_, _ = s.Conn.Write([]byte(goneIdle))
+		_, _ = s.Conn.Write([]byte(GoneIdle))
 	case head:
-		_, _ = s.Conn.Write([]byte(noMemory))
+		_, _ = s.Conn.Write([]byte(NoMemory))
 	}
 	_ = s.Close()
 }

@@ -45,8 +45,8 @@ func serveBusy(t *testing.T, left int64) busyServer {
 // after another.
 func serveParking(t *testing.T, left int64, after, end time.Duration) busyServer {
 	t.Helper()
-	r := membudget.New(places*membudget.ConnectionBytes + left)
-	port := r.Port(true)
+	r := membudget.New(places*membudget.ServerBytes + left)
+	port := r.Port(true).Of(membudget.ServerBytes)
 	for i := range byte(places) {
 		c, ok := port.Connect(netip.AddrFrom4([4]byte{10, 0, 0, i}), 0, nobody{})
 		if !ok || !c.Active() {
@@ -66,7 +66,7 @@ func serveParking(t *testing.T, left int64, after, end time.Duration) busyServer
 		}
 		_, _ = io.WriteString(w, "hello")
 	}))
-	s.Listener = listen(s.Listener, func() {}, port, after, nil)
+	s.Listener = listen(s.Listener, func() {}, port, after)
 	s.Config.ConnContext, s.Config.ConnState = Context, State
 	s.Config.ReadHeaderTimeout, s.Config.IdleTimeout = time.Minute, end
 	s.Config.Protocols = new(http.Protocols)
@@ -149,14 +149,14 @@ func TestAConnectionWithoutRoomIsAnswered(t *testing.T) {
 	}
 	t.Run("HTTP/2", func(t *testing.T) {
 		c := s.dial(t)
-		_, _ = io.WriteString(c, preface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		_, _ = io.WriteString(c, Preface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		wantGoAway(t, c, 0)
 	})
 }
 
 // TestAnIdleConnectionGivesWay to one that comes, and one with a request does not.
 func TestAnIdleConnectionGivesWay(t *testing.T) {
-	s := serveBusy(t, 8*(membudget.ConnectionBytes+membudget.RequestBytes))
+	s := serveBusy(t, 8*(membudget.ServerBytes+membudget.RequestBytes))
 	working := s.dial(t)
 	_, _ = io.WriteString(working, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
 	until(t, "the request does not begin", func() bool { return s.memory.Taken(membudget.Requests) > 0 })
@@ -180,10 +180,10 @@ func TestAnIdleConnectionGivesWay(t *testing.T) {
 
 // TestAnIdleConnectionOfHTTP2GivesWay with a GOAWAY, so that its client asks elsewhere.
 func TestAnIdleConnectionOfHTTP2GivesWay(t *testing.T) {
-	s := serveBusy(t, membudget.ConnectionBytes+membudget.HTTP2Bytes+membudget.ConnectionBytes/2)
+	s := serveBusy(t, membudget.ServerBytes+membudget.HTTP2Bytes+2*membudget.ServerBytes/3)
 	idle := s.dial(t)
 	framer := http2.NewFramer(idle, idle)
-	_, _ = io.WriteString(idle, preface)
+	_, _ = io.WriteString(idle, Preface)
 	_ = framer.WriteSettings()
 	for { // one that closes before it has read everything resets the connection
 		f, err := framer.ReadFrame()
@@ -201,14 +201,14 @@ func TestAnIdleConnectionOfHTTP2GivesWay(t *testing.T) {
 // TestALongHeadNeedsRoom as it comes, and one that does not end gives way to other clients.
 func TestALongHeadNeedsRoom(t *testing.T) {
 	t.Run("there is none", func(t *testing.T) {
-		c := serveBusy(t, membudget.ConnectionBytes).dial(t)
+		c := serveBusy(t, membudget.ServerBytes).dial(t)
 		if status, closes := ask(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 20<<10)); status != http.StatusServiceUnavailable || !closes {
 			t.Errorf("got %d, closes: %v", status, closes)
 		}
 		wantEnd(t, c)
 	})
 	t.Run("it gives way", func(t *testing.T) {
-		s := serveBusy(t, 5*membudget.ConnectionBytes/2)
+		s := serveBusy(t, 5*membudget.ServerBytes/2)
 		slow := s.dial(t)
 		_, _ = io.WriteString(slow, "GET / HTTP/1.1\r\nHost: a\r\nX-Filler: "+strings.Repeat("x", 10<<10))
 		until(t, "the head does not come", func() bool { return s.memory.Taken(membudget.Heads) > 0 })

@@ -25,9 +25,8 @@ const parkAfter = time.Second
 type park struct {
 	net.Listener
 	refused func()
-	http2   HTTP2 // nil: the server behind the listener serves it
 	port    *membudget.Port
-	refuser *refuser
+	refuser *Refuser
 	after   time.Duration // that a connection is idle
 
 	ready chan accepted // for the server
@@ -44,9 +43,9 @@ type accepted struct {
 	err  error
 }
 
-func listen(l net.Listener, refused func(), port *membudget.Port, after time.Duration, http2 HTTP2) net.Listener {
+func listen(l net.Listener, refused func(), port *membudget.Port, after time.Duration) net.Listener {
 	p := &park{
-		Listener: l, refused: refused, http2: http2, port: port, refuser: newRefuser(), after: after,
+		Listener: l, refused: refused, port: port.Of(membudget.ServerBytes), refuser: NewRefuser(), after: after,
 		ready: make(chan accepted), done: make(chan struct{}), sockets: map[*socket]struct{}{},
 	}
 	go p.accept()
@@ -61,7 +60,7 @@ func (p *park) accept() {
 			_ = membudget.BoundAccepted(next.conn) // one that fails is closed by the client
 			s, ok := newSocket(next.conn, p.port)
 			if !ok {
-				p.refuser.refuse(next.conn)
+				p.refuser.Refuse(next.conn)
 				continue
 			}
 			next.conn = newConn(s, p)
@@ -118,7 +117,7 @@ func (p *park) keep(s *socket, until time.Time, afterPost bool) bool {
 		return false
 	}
 	p.sockets[s] = struct{}{}
-	s.memory.Park()
+	s.memory.Park(membudget.WaitingBytes)
 	go p.wait(s, afterPost)
 	return true
 }
@@ -135,8 +134,8 @@ func (p *park) wait(s *socket, afterPost bool) {
 	switch {
 	case !some:
 		_ = s.Close()
-	case !s.memory.Unpark():
-		turnAway(s.Conn, noMemory)
+	case !s.memory.Unpark(membudget.WaitingBytes):
+		TurnAway(s.Conn, NoMemory)
 		_ = s.Close()
 	default:
 		c := newConn(s, p)
@@ -154,7 +153,7 @@ type idleTime struct {
 
 // mayPark reports whether the connection, which is idle, can be parked.
 func (c *Conn) mayPark() bool {
-	return c.awaited() == 0 && c.scanner.atBoundary() && !c.undecided() && len(c.early.held) == 0 && canWatch(c.Conn)
+	return c.awaited() == 0 && c.scanner.atBoundary() && CanWatch(c.Conn)
 }
 
 // SetReadDeadline implements net.Conn.
@@ -169,9 +168,9 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// readOrPark is read, for a connection over which nothing may come for long.
+// readOrPark is Conn.Read, for a connection over which nothing may come for long.
 func (c *Conn) readOrPark(p []byte) (int, error) {
-	n, err := c.read(p)
+	n, err := c.Conn.Read(p)
 	if n > 0 && c.skips {
 		n, err = c.skip(p, n)
 	}
@@ -182,14 +181,14 @@ func (c *Conn) readOrPark(p []byte) (int, error) {
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(c.idle.until) {
 		return n, err
 	}
-	if c.park.keep(c.socket, c.idle.until, c.scanner.head.post) {
+	if c.park.keep(c.socket, c.idle.until, c.scanner.head.Post) {
 		c.idle.parked.Store(true)
 		return 0, io.EOF
 	}
 	if err := c.Conn.SetReadDeadline(c.idle.until); err != nil {
 		return 0, fmt.Errorf("wait for a request: %w", err)
 	}
-	return c.read(p)
+	return c.Conn.Read(p)
 }
 
 // skip takes an empty line from the first n bytes of p. Old clients send one behind a POST,
@@ -197,7 +196,7 @@ func (c *Conn) readOrPark(p []byte) (int, error) {
 func (c *Conn) skip(p []byte, n int) (int, error) {
 	c.skips = false
 	if n == 1 && p[0] == '\r' && len(p) > 1 {
-		more, err := c.read(p[1:])
+		more, err := c.Conn.Read(p[1:])
 		if err != nil {
 			return n, err
 		}

@@ -29,20 +29,20 @@ func (s busyServer) parked(t *testing.T, request string) (c net.Conn, before int
 	if status, _ := ask(t, c, request); status != http.StatusOK {
 		t.Fatalf("got %d", status)
 	}
-	s.wantTaken(t, before+membudget.ParkedBytes)
+	s.wantTaken(t, before+membudget.WaitingBytes)
 	return c, before
 }
 
 // fill takes the memory that is left for connections, and returns what has another one come.
 func (s busyServer) fill(t *testing.T) (one func() bool) {
 	t.Helper()
-	port, n := s.memory.Port(true), byte(0)
+	port, n := s.memory.Port(true).Of(membudget.ServerBytes), byte(0)
 	one = func() bool {
 		n++
 		c, ok := port.Connect(netip.AddrFrom4([4]byte{10, 0, 1, n}), 0, nobody{})
 		return ok && c.Active()
 	}
-	for s.memory.Taken(membudget.Connections)+membudget.ConnectionBytes <= s.memory.Size() {
+	for s.memory.Taken(membudget.Connections)+membudget.ServerBytes <= s.memory.Size() {
 		if !one() {
 			t.Fatal("there is no memory for another connection")
 		}
@@ -76,7 +76,7 @@ func TestAParkedConnectionGoesOn(t *testing.T) {
 			}
 			for in := bufio.NewReader(c); answers > 0; answers-- {
 				if rest != "" {
-					s.wantTaken(t, before+membudget.ConnectionBytes)
+					s.wantTaken(t, before+membudget.ServerBytes)
 				}
 				if _, err := io.WriteString(c, rest); err != nil {
 					t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAParkedConnectionGoesOn(t *testing.T) {
 					t.Fatalf("got %d, %v", res.StatusCode, err)
 				}
 			}
-			s.wantTaken(t, before+membudget.ParkedBytes)
+			s.wantTaken(t, before+membudget.WaitingBytes)
 			if status, _ := ask(t, c, getRoot); status != http.StatusOK {
 				t.Errorf("got %d then", status)
 			}
@@ -101,7 +101,7 @@ func TestAParkedConnectionGoesOn(t *testing.T) {
 // follows a request.
 func TestAParkedConnectionIsStillChecked(t *testing.T) {
 	for name, then := range map[string]string{
-		"the preface of HTTP/2":         preface,
+		"the preface of HTTP/2":         Preface,
 		"an empty line":                 "\r\n" + getRoot,
 		"a line that ends in a bare LF": "GET / HTTP/1.1\nHost: a\r\n\r\n",
 		"two lengths of a body":         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -124,7 +124,7 @@ func TestAnEmptyLineMayComeInTwoParts(t *testing.T) {
 	s := serveParking(t, 1<<20, soon, time.Hour)
 	c, before := s.parked(t, postRoot)
 	_, _ = io.WriteString(c, "\r")
-	s.wantTaken(t, before+membudget.ConnectionBytes)
+	s.wantTaken(t, before+membudget.ServerBytes)
 	if status, _ := ask(t, c, "\n"+getRoot); status != http.StatusOK {
 		t.Errorf("got %d", status)
 	}
@@ -140,7 +140,7 @@ func TestAConnectionIsNotParkedInTheMiddle(t *testing.T) {
 	}
 	pause := time.NewTimer(50 * soon)
 	<-pause.C
-	s.wantTaken(t, before+membudget.ConnectionBytes)
+	s.wantTaken(t, before+membudget.ServerBytes)
 	if status, _ := ask(t, c, "T / HTTP/1.1\r\nHost: a\r\n\r\n"); status != http.StatusOK {
 		t.Errorf("the rest got %d", status)
 	}
@@ -196,7 +196,7 @@ func TestAParkedConnectionEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveParking(t, 1<<20+membudget.ParkedBytes, soon, time.Hour)
+			s := serveParking(t, 1<<20+membudget.WaitingBytes, soon, time.Hour)
 			c, before := s.parked(t, getRoot)
 			end(t, s, c)
 			if name != "for others" {

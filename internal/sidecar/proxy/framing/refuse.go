@@ -14,23 +14,25 @@ const (
 	// refuseTime is how long a client has to send the first bytes, by which the protocol of the
 	// answer is known, and then to read it.
 	refuseTime = time.Second
-	yieldTime  = 10 * time.Millisecond
+	// YieldTime is how long a connection that gives way may take to be written to.
+	YieldTime = 10 * time.Millisecond
 	// lastRest bounds what is read and dropped behind an answer.
 	lastRest = 64 << 10
 )
 
-// A refuser answers connections that there is no memory for. When it has too many at a time, the
+// A Refuser answers connections that there is no memory for. When it has too many at a time, the
 // one that waits for the longest is answered at once, whatever its protocol may be.
-type refuser struct {
+type Refuser struct {
 	slots chan struct{}
 	last  [refusing]net.Conn
 	next  int
 }
 
-func newRefuser() *refuser { return &refuser{slots: make(chan struct{}, 2*refusing)} }
+// NewRefuser returns a Refuser.
+func NewRefuser() *Refuser { return &Refuser{slots: make(chan struct{}, 2*refusing)} }
 
-// refuse answers c and closes it, on a goroutine of its own. One goroutine at a time calls it.
-func (r *refuser) refuse(c net.Conn) {
+// Refuse answers c and closes it, on a goroutine of its own. One goroutine at a time calls it.
+func (r *Refuser) Refuse(c net.Conn) {
 	if oldest := r.last[r.next]; oldest != nil {
 		_ = oldest.SetReadDeadline(time.Now()) // closed already, mostly
 	}
@@ -40,7 +42,7 @@ func (r *refuser) refuse(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(refuseTime))
 	go func() {
 		defer func() { <-r.slots }()
-		turnAway(c, answerTo(c))
+		TurnAway(c, answerTo(c))
 		_ = c.Close()
 	}()
 }
@@ -48,21 +50,21 @@ func (r *refuser) refuse(c net.Conn) {
 // answerTo reads until it is known which protocol the client speaks, and returns the answer in
 // that.
 func answerTo(c net.Conn) string {
-	var first [len(preface)]byte
+	var first [len(Preface)]byte
 	read := 0
 	for read < len(first) {
 		n, err := c.Read(first[read:])
 		read += n
-		if !strings.HasPrefix(preface, string(first[:read])) || err != nil {
-			return noMemory
+		if !strings.HasPrefix(Preface, string(first[:read])) || err != nil {
+			return NoMemory
 		}
 	}
-	return goAway
+	return GoAway
 }
 
-// turnAway sends the answer and ends what is sent. What the client still sends is read: closed
+// TurnAway sends the answer and ends what is sent. What the client still sends is read: closed
 // with something unread the connection would be reset, and the answer may be lost.
-func turnAway(c net.Conn, answer string) {
+func TurnAway(c net.Conn, answer string) {
 	_ = c.SetWriteDeadline(time.Now().Add(refuseTime))
 	if _, err := io.WriteString(c, answer); err != nil {
 		return

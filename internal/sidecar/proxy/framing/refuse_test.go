@@ -13,18 +13,18 @@ import (
 func TestSilentConnectionsDoNotHoldUpOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const silent = 1000
-		r, start := newRefuser(), time.Now()
+		r, start := NewRefuser(), time.Now()
 		took := make(chan time.Duration, silent)
 		for range silent {
 			near, peer := net.Pipe()
 			go func() {
 				answer, _ := io.ReadAll(peer)
-				if string(answer) != noMemory {
+				if string(answer) != NoMemory {
 					t.Errorf("the answer is %q", answer)
 				}
 				took <- time.Since(start)
 			}()
-			r.refuse(near)
+			r.Refuse(near)
 		}
 		if held := time.Since(start); held > 0 {
 			t.Errorf("others were held up for %v", held)

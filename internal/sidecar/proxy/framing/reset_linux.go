@@ -6,30 +6,19 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	sockets "github.com/weir-dev/weir/internal/sidecar/proxy/socket"
 )
 
-// canWatch reports whether isReset and await work for c.
-func canWatch(c net.Conn) bool {
+// CanWatch reports whether IsReset and await work for c.
+func CanWatch(c net.Conn) bool {
 	_, ok := c.(syscall.Conn)
 	return ok
 }
 
-// socketOf returns the socket of c, nil where c has none or is closed.
-func socketOf(c net.Conn) syscall.RawConn {
-	s, ok := c.(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	return raw
-}
-
-// unread reports whether something has come over c that was not read.
-func unread(c net.Conn) (some bool) {
-	raw := socketOf(c)
+// Unread reports whether something has come over c that was not read.
+func Unread(c net.Conn) (some bool) {
+	raw := sockets.RawOf(c)
 	if raw == nil {
 		return false
 	}
@@ -40,10 +29,10 @@ func unread(c net.Conn) (some bool) {
 	return some
 }
 
-// isReset reports whether the peer has reset c. Reads do not report that after the end
+// IsReset reports whether the peer has reset c. Reads do not report that after the end
 // of the data that the peer sent. A connection that is closed counts as reset.
-func isReset(c net.Conn) bool {
-	raw := socketOf(c)
+func IsReset(c net.Conn) bool {
+	raw := sockets.RawOf(c)
 	if raw == nil {
 		return true
 	}
@@ -59,7 +48,7 @@ func isReset(c net.Conn) bool {
 // connection, the deadline of reads has passed, or c was closed. It needs little stack: there
 // is one for each connection that is idle.
 func await(c net.Conn) (some bool) {
-	raw := socketOf(c)
+	raw := sockets.RawOf(c)
 	if raw == nil {
 		return false
 	}

@@ -4,12 +4,14 @@ package framing
 
 import "net"
 
-// canWatch reports that a client that closed its sending side is taken to have left, and that
+// CanWatch reports that there is no way to look at a connection without reading from it, so that
 // idle connections are not parked.
-func canWatch(net.Conn) bool { return false }
+func CanWatch(net.Conn) bool { return false }
 
-func isReset(net.Conn) bool { return true }
+// IsReset reports that a client that sends nothing more has left.
+func IsReset(net.Conn) bool { return true }
 
-func unread(net.Conn) bool { return false }
+// Unread reports that nothing is known to have come.
+func Unread(net.Conn) bool { return false }
 
 func await(net.Conn) bool { return false }

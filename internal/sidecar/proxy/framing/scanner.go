@@ -11,8 +11,8 @@ type Error struct{ Reason string }
 // Error names the reason.
 func (e *Error) Error() string { return "malformed HTTP/1.1: " + e.Reason }
 
-// preface is what HTTP/2 with prior knowledge begins with.
-const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+// Preface is what HTTP/2 with prior knowledge begins with.
+const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // maxLine bounds what is kept of a line until its end comes. The parser behind us gives
 // up earlier.
@@ -38,11 +38,11 @@ type scanner struct {
 	partial []byte // of a line whose end did not come yet
 	skip    uint64 // bytes of a body that are left
 	heads   uint64 // that have ended
-	head    head
+	head    Head
 }
 
-// scan checks what comes next. It returns how much of p may be handed on: all, what comes
-// before the malformed line, or what comes up to the end of a request for another protocol.
+// scan checks what comes next. It returns how much of p may be handed on: all, or what comes
+// before the malformed line.
 func (s *scanner) scan(p []byte) (good int, err error) {
 	rest := p
 	if s.next == opening {
@@ -51,9 +51,6 @@ func (s *scanner) scan(p []byte) (good int, err error) {
 		}
 	}
 	for len(rest) > 0 && s.next != otherProtocol {
-		if s.awaitsAnswer() {
-			return len(p) - len(rest), nil
-		}
 		if s.skip > 0 {
 			n := min(s.skip, uint64(len(rest)))
 			s.skip -= n
@@ -93,20 +90,16 @@ func (s *scanner) atBoundary() bool {
 // betweenBodies reports whether every message whose head has ended is complete.
 func (s *scanner) betweenBodies() bool { return s.inHead() && s.skip == 0 }
 
-// awaitsAnswer reports whether what comes next is behind a request for another protocol: it
-// is not known whether it is HTTP.
-func (s *scanner) awaitsAnswer() bool { return s.head.upgrade && s.atBoundary() }
-
 // open compares with the preface. A stream that began like it and goes on differently
 // is checked from its beginning.
 func (s *scanner) open(p []byte) (rest []byte, err error) {
 	for i, c := range p {
-		if c != preface[s.matched] {
+		if c != Preface[s.matched] {
 			s.next = requestLine
-			_, err = s.scan([]byte(preface[:s.matched]))
+			_, err = s.scan([]byte(Preface[:s.matched]))
 			return p[i:], err
 		}
-		if s.matched++; s.matched == len(preface) {
+		if s.matched++; s.matched == len(Preface) {
 			s.next = otherProtocol
 			return nil, nil
 		}
@@ -122,20 +115,22 @@ func (s *scanner) line(line []byte) (reason string) {
 	}
 	switch s.next {
 	case requestLine:
-		afterPost := s.head.post
-		s.head = head{}
+		afterPost := s.head.Post
+		s.head = Head{}
 		if afterPost && len(content) == 0 {
 			return "" // old clients send one; net/http forgives it here and nowhere else
 		}
 		s.next = headerField
-		return s.head.request(content)
+		_, _, reason = s.head.Request(content)
+		return reason
 	case headerField:
 		if len(content) > 0 {
-			return s.head.field(content)
+			_, _, reason = s.head.Field(content)
+			return reason
 		}
 		return s.endHead()
 	case chunkSize:
-		size, reason := parseChunk(content)
+		size, reason := ParseChunk(content)
 		if s.next = trailerField; size > 0 {
 			s.skip, s.next = size, chunkEnd
 		}
@@ -147,7 +142,8 @@ func (s *scanner) line(line []byte) (reason string) {
 		s.next = chunkSize
 	default: // trailerField
 		if len(content) > 0 {
-			return trailer(content)
+			_, _, reason = Trailer(content)
+			return reason
 		}
 		s.next = requestLine
 	}
@@ -156,28 +152,28 @@ func (s *scanner) line(line []byte) (reason string) {
 
 // endHead goes on to what the head says that follows it.
 func (s *scanner) endHead() (reason string) {
-	if reason := s.head.framing(); reason != "" {
+	if reason := s.head.End(); reason != "" {
 		return reason
 	}
 	s.heads++
 	s.next = requestLine
-	if s.head.chunked {
+	if s.head.Chunked {
 		s.next = chunkSize
 	}
-	s.skip = s.head.length
+	s.skip = s.head.Length
 	return ""
 }
 
-// trailer checks a field behind the last chunk. Those that frame a message or address it
+// Trailer checks a field behind the last chunk. Those that frame a message or address it
 // may be merged into a header by a later reader, so they may not stand in a trailer.
-func trailer(line []byte) (reason string) {
-	name, _, reason := splitField(line)
+func Trailer(line []byte) (name, value []byte, reason string) {
+	name, value, reason = splitField(line)
 	for _, banned := range notTrailers {
 		if strings.EqualFold(string(name), banned) {
-			return "a trailer has " + banned
+			return nil, nil, "a trailer has " + banned
 		}
 	}
-	return reason
+	return name, value, reason
 }
 
 var notTrailers = []string{"Content-Length", "Transfer-Encoding", "Host", "Trailer"}

@@ -24,27 +24,14 @@ func TestTheScannerAgreesWithTheGrammar(t *testing.T) {
 	}
 }
 
-// scanDeclined scans p as what follows requests for other protocols that were declined.
-func scanDeclined(s *scanner, p []byte) (good int, err error) {
-	for {
-		s.head.upgrade = s.head.upgrade && !s.awaitsAnswer()
-		n, err := s.scan(p[good:])
-		if good += n; err != nil || good == len(p) {
-			return good, err
-		}
-	}
-}
-
-// agree checks that a stream is let through up to a line that is malformed, however it is
-// cut into reads, and never beyond. The grammar knows what the scanner leaves to others:
 // the target, the host and what Connection names. So it may be the stricter one.
 func agree(t *testing.T, stream []byte) {
 	t.Helper()
 	var all scanner
-	good, err := scanDeclined(&all, stream)
+	good, err := all.scan(stream)
 	var single scanner
 	for i := 0; i < len(stream) && len(stream) < maxLine; i++ {
-		n, errSingle := scanDeclined(&single, stream[i:i+1])
+		n, errSingle := single.scan(stream[i : i+1])
 		if n == 0 {
 			if err == nil || errSingle.Error() != err.Error() || i < good {
 				t.Fatalf("%.400q: read at once %d bytes pass and then %v, read singly %d and then %v", stream, good, err, i, errSingle)
@@ -95,7 +82,7 @@ func plain(head []byte) []byte {
 	lines := bytes.Split(head, []byte("\r\n"))
 	if parts := bytes.Split(lines[0], []byte(" ")); len(parts) == 3 && len(parts[1]) > 0 && isWord(parts[1]) {
 		lines[0] = bytes.Join([][]byte{[]byte("GET"), []byte("/"), parts[2]}, []byte(" "))
-		if !isToken(parts[0]) {
+		if !IsToken(parts[0]) {
 			lines[0][0] = '('
 		}
 	}

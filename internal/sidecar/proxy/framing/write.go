@@ -3,6 +3,8 @@ package framing
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"time"
 )
@@ -16,12 +18,56 @@ const (
 	moving = time.Second
 )
 
-// Write implements net.Conn. It fails when the peer takes nothing for 30 seconds, and not
-// much later, so that one that does not read gives back its handler, its slot and its
-// connection to the app. One that reads slowly stays. For HTTP/2, net/http does that.
+// A Writer writes to a client. It fails when the client takes nothing for 30 seconds, and not
+// much later, so that one that does not read gives back its request, its slot and its
+// connection to the app. One that reads slowly stays. One goroutine at a time writes.
 //
 // A waiting writer is notified of room only once there is much of it, but each turn
 // begins with what there is.
+type Writer struct {
+	Conn    net.Conn
+	Through io.Writer // what writes to Conn, up to its deadline; nil: Conn itself
+	moved   time.Time // when the deadline was
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (n int, err error) {
+	if now := time.Now(); now.Sub(w.moved) >= moving {
+		if err := w.bound(now, turn+moving); err != nil {
+			return 0, err
+		}
+	}
+	through := w.Through
+	if through == nil {
+		through = w.Conn
+	}
+	for vain := 0; ; {
+		taken, err := through.Write(p[n:])
+		n += taken
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err //nolint:wrapcheck // of the connection
+		}
+		if vain++; taken > 0 {
+			vain = 0
+		}
+		if vain == turns {
+			return n, err //nolint:wrapcheck // of the connection
+		}
+		if err := w.bound(time.Now(), turn); err != nil {
+			return n, err
+		}
+	}
+}
+
+func (w *Writer) bound(now time.Time, left time.Duration) error {
+	if err := w.Conn.SetWriteDeadline(now.Add(left)); err != nil {
+		return fmt.Errorf("bound a write: %w", err)
+	}
+	w.moved = now.Add(left - turn - moving)
+	return nil
+}
+
+// Write implements net.Conn; see Writer. For HTTP/2, net/http bounds writes.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if c.http2.Load() {
 		return c.Conn.Write(p)
@@ -31,49 +77,10 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	c.half.begun = true
 	if c.half.ahead && len(p) > 0 && p[0] == firstByte {
 		c.half.ahead = false
-		n, err := c.write(p[1:])
+		n, err := c.out.Write(p[1:])
 		return n + 1, err
 	}
-	return c.write(p)
-}
-
-func (c *Conn) write(p []byte) (n int, err error) {
-	if err := c.move(); err != nil {
-		return 0, err
-	}
-	for vain := 0; ; {
-		taken, err := c.Conn.Write(p[n:])
-		n += taken
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, err
-		}
-		if vain++; taken > 0 {
-			vain = 0
-		}
-		if vain == turns {
-			return n, err
-		}
-		if err := c.bound(turn); err != nil {
-			return n, err
-		}
-	}
-}
-
-// move moves the deadline of writes unless it was moved just now.
-func (c *Conn) move() error {
-	now := time.Since(c.began)
-	if now-time.Duration(c.moved.Load()) < moving {
-		return nil
-	}
-	c.moved.Store(int64(now))
-	return c.bound(turn + moving)
-}
-
-func (c *Conn) bound(left time.Duration) error {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(left)); err != nil {
-		return fmt.Errorf("bound a write: %w", err)
-	}
-	return nil
+	return c.out.Write(p)
 }
 
 // SetWriteDeadline sets the deadline of writes for HTTP/2. Otherwise it is the

@@ -176,7 +176,7 @@ func TestAClientThatDoesNotReadGivesItsHandlerBack(t *testing.T) {
 						}
 					}
 				})}
-				go func() { _ = s.Serve(Listen(one{conns, make(chan struct{})}, func() {}, unbounded(), nil)) }()
+				go func() { _ = s.Serve(Listen(one{conns, make(chan struct{})}, func() {}, unbounded())) }()
 				_, _ = io.WriteString(client, "GET /before HTTP/1.1\r\nHost: a\r\n\r\n")
 				_, _ = client.Read(make([]byte, 1<<10))
 				_, _ = io.WriteString(client, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
