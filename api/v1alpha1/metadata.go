@@ -75,6 +75,11 @@ const (
 	// their names: drop (default), pass or refuse.
 	UnderscoresAnnotation = "config.weir.dev/underscores"
 
+	// CheckSocketAnnotation is enabled where the check API is also served on a Unix
+	// socket, /var/run/weir.dev/check.sock in the containers that run beside the
+	// sidecar; disabled (default) where it is not.
+	CheckSocketAnnotation = "config.weir.dev/check-socket"
+
 	// The sidecar's resources, Kubernetes quantities.
 	SidecarCPURequestAnnotation    = "config.weir.dev/sidecar-cpu-request"
 	SidecarCPULimitAnnotation      = "config.weir.dev/sidecar-cpu-limit"

@@ -82,6 +82,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("shadow", "port", "disabled", "http,8080,http", "9090", "1h", "64Mi", "/ready?a=1")
 	f.Add("$(X)", "explicit", "enabled", "65535,1,0", "-1", "999999h", "1e30", "$(WEIR_MODE)")
 	f.Add("enforce", "redirect", "auto", "15006,15010,15020", ",", "-1s", "0", "\"}")
+	f.Add("enforce", "port", "auto", "http", "9090", "1s", "enabled", "/")
 	f.Fuzz(func(t *testing.T, mode, capture, native, inbound, skip, grace, quantity, path string) {
 		if !utf8.ValidString(strings.Join([]string{mode, capture, native, inbound, skip, grace, quantity, path}, "")) {
 			t.Skip("no review has such strings: it comes as JSON")
@@ -97,6 +98,7 @@ func FuzzAnnotations(f *testing.F) {
 			v1alpha1.SidecarCPURequestAnnotation:    quantity,
 			v1alpha1.SidecarMemoryLimitAnnotation:   quantity,
 			v1alpha1.SidecarMemoryRequestAnnotation: grace,
+			v1alpha1.CheckSocketAnnotation:          quantity,
 		}
 		pod.Spec.Containers = []corev1.Container{
 			{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}, {Name: "web", ContainerPort: 80}}},
@@ -117,7 +119,7 @@ func FuzzAnnotations(f *testing.F) {
 func TestEveryMalformedValueIsNamed(t *testing.T) {
 	for _, key := range []string{
 		v1alpha1.ModeAnnotation, v1alpha1.CaptureAnnotation, v1alpha1.NativeSidecarAnnotation, v1alpha1.InboundPortsAnnotation,
-		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation, v1alpha1.UnderscoresAnnotation,
+		v1alpha1.SkipInboundPortsAnnotation, v1alpha1.ShutdownGracePeriodAnnotation, v1alpha1.UnderscoresAnnotation, v1alpha1.CheckSocketAnnotation,
 		v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation,
 		v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation,
 	} {

@@ -20,12 +20,13 @@ type plan struct {
 	form      Form
 	ports     []Port
 	admin     int32
-	volume    string
+	volume    string         // of the token
 	probes    []probe.Target // that the sidecar makes in the kubelet's place
 	resources corev1.ResourceRequirements
 	podGrace  time.Duration // from the request to end to the kill
 
-	rlsAddress string // of Envoy's rate limit service; empty where another container has the port
+	rlsAddress   string // of Envoy's rate limit service; empty where another container has the port
+	socketVolume string // with checkSocket
 }
 
 // newPlan decides and warns; the pod stays as it is.
@@ -44,7 +45,11 @@ func newPlan(pod *corev1.Pod, ns NamespaceFacts, cfg Config, a *annotated) *plan
 	p.form = formOf(p.native, pod, p.capture, cfg.KubernetesMinor, a)
 	p.ports, p.admin = assign(&pod.Spec, p.ports)
 	p.rlsAddress = rlsAddress(&pod.Spec)
-	p.volume = volumeName(&pod.Spec)
+	p.volume = volumeName(&pod.Spec, "weir-token")
+	if p.checkSocket {
+		p.socketVolume = volumeName(&pod.Spec, "weir-check")
+		warnOfNoSocket(&pod.Spec, a)
+	}
 	p.resources = p.requirements(&pod.Spec)
 	p.podGrace = podGrace(&pod.Spec)
 	return p
@@ -69,6 +74,9 @@ func podGrace(spec *corev1.PodSpec) time.Duration {
 func (p *plan) apply(spec *corev1.PodSpec) {
 	if p.capture == CapturePort {
 		takeNames(spec, p.ports)
+	}
+	if p.checkSocket {
+		p.shareSocket(spec)
 	}
 	place := p.place(spec)
 	if p.capture == CaptureRedirect {

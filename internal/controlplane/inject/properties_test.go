@@ -126,7 +126,12 @@ func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 		}
 	}
 	volume := out.Spec.Volumes[len(out.Spec.Volumes)-1]
-	if diff := cmp.Diff(append(slices.Clip(pod.Spec.Volumes), tokenVolume(volume.Name)), out.Spec.Volumes); diff != "" {
+	want := slices.Clip(pod.Spec.Volumes)
+	if socket := named(slices.Concat(out.Spec.InitContainers, out.Spec.Containers), ContainerName).VolumeMounts[2:]; len(socket) > 0 {
+		want = append(want, socketVolume(socket[0].Name))
+		requireShared(t, pod, out, socket[0].Name)
+	}
+	if diff := cmp.Diff(append(want, tokenVolume(volume.Name)), out.Spec.Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 	for _, c := range ours {
@@ -142,6 +147,35 @@ func requireOurs(t *testing.T, pod, out *corev1.Pod, report Report) {
 			t.Errorf("container %s mounts volume %s: %t; it is for ours alone", c.Name, volume.Name, mounts)
 		}
 	}
+}
+
+// requireShared checks that containers that run beside the sidecar have the socket where they have
+// nothing else, and that none but the sidecar may write to its directory.
+func requireShared(t *testing.T, pod, out *corev1.Pod, volume string) {
+	t.Helper()
+	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume }) {
+		t.Errorf("the volume %s of the socket is the pod's own", volume)
+	}
+	for c := range containers(&out.Spec) {
+		var at []corev1.VolumeMount
+		for _, m := range c.VolumeMounts {
+			if m.Name == volume {
+				at = append(at, m)
+			}
+		}
+		want := []corev1.VolumeMount{{Name: volume, MountPath: socketDirectory, ReadOnly: c.Name != ContainerName}}
+		if c.Name == CaptureContainerName || isMesh(c) || !runsOn(out, c) || len(at) == 0 && mountsAt(c, socketDirectory) {
+			want = nil
+		}
+		if diff := cmp.Diff(want, at); diff != "" {
+			t.Errorf("mounts of the socket in container %s (-want +got):\n%s", c.Name, diff)
+		}
+	}
+}
+
+// runsOn reports whether the container runs as long as the pod.
+func runsOn(pod *corev1.Pod, c *corev1.Container) bool {
+	return isNativeSidecar(c) || slices.Contains(names(pod.Spec.Containers), c.Name)
 }
 
 func isOurs(c corev1.Container) bool {

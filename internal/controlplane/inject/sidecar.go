@@ -41,10 +41,9 @@ const (
 	uid = 65532 // of no particular user: at least 10000, so it is not a user of the node
 )
 
-// volumeName returns a name for the token's volume that the pod does not use: a
-// volume of the pod's author must never be mounted into the sidecar.
-func volumeName(spec *corev1.PodSpec) string {
-	const base = "weir-token"
+// volumeName returns a name for a volume of ours, base or that with a number, which the
+// pod does not use: a volume of the pod's author must never be mounted into the sidecar.
+func volumeName(spec *corev1.PodSpec, base string) string {
 	taken := map[string]bool{}
 	for i := range spec.Volumes {
 		taken[spec.Volumes[i].Name] = true
@@ -91,6 +90,9 @@ func (p *plan) sidecar() corev1.Container {
 		LivenessProbe:            adminProbe("/livez", p.admin, 10, 3),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
+	if p.checkSocket {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: p.socketVolume, MountPath: socketDirectory})
+	}
 	if p.form == Native {
 		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
@@ -134,6 +136,9 @@ func (p *plan) args() []string {
 		"--token-file="+tokenFile,
 		"--shutdown-grace-period="+p.shutdownGracePeriod.String(),
 	)
+	if p.checkSocket {
+		args = append(args, "--check-socket="+socketFile)
+	}
 	if p.underscores != dropUnderscores {
 		args = append(args, "--underscores="+p.underscores)
 	}

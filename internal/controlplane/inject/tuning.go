@@ -46,6 +46,7 @@ type tuning struct {
 	native              string // auto, enabled or disabled
 	shutdownGracePeriod time.Duration
 	underscores         string // drop, pass or refuse
+	checkSocket         bool
 	cpu, memory         amounts
 }
 
@@ -112,6 +113,7 @@ func (a *annotated) tuning(cfg *Config) tuning {
 		native:              a.nativeSidecar(),
 		shutdownGracePeriod: a.shutdownGracePeriod(),
 		underscores:         a.underscores(),
+		checkSocket:         a.checkSocket(),
 		cpu:                 a.amounts(v1alpha1.SidecarCPURequestAnnotation, v1alpha1.SidecarCPULimitAnnotation, amountsOf(&resources, corev1.ResourceCPU)),
 		memory:              a.amounts(v1alpha1.SidecarMemoryRequestAnnotation, v1alpha1.SidecarMemoryLimitAnnotation, amountsOf(&resources, corev1.ResourceMemory)),
 	}
@@ -169,6 +171,18 @@ func (a *annotated) underscores() string {
 		a.warn("%s is %s: use drop, pass or refuse; drop is used", key, quote(value))
 	}
 	return dropUnderscores
+}
+
+func (a *annotated) checkSocket() bool {
+	key := v1alpha1.CheckSocketAnnotation
+	switch value, ok := a.lookup(key); {
+	case !ok, value == v1alpha1.Disabled:
+	case value == v1alpha1.Enabled:
+		return true
+	default:
+		a.warn("%s is %s: use enabled or disabled; disabled is used", key, quote(value))
+	}
+	return false
 }
 
 // amounts reads a request and a limit. The API server refuses a pod whose request

@@ -21,6 +21,7 @@ var tuningKeys = []string{
 	v1alpha1.SkipInboundPortsAnnotation,
 	v1alpha1.ShutdownGracePeriodAnnotation,
 	v1alpha1.UnderscoresAnnotation,
+	v1alpha1.CheckSocketAnnotation,
 	v1alpha1.SidecarCPURequestAnnotation,
 	v1alpha1.SidecarCPULimitAnnotation,
 	v1alpha1.SidecarMemoryRequestAnnotation,

@@ -11,7 +11,7 @@ import (
 // learn why.
 func TestUnknownKeysAreNamed(t *testing.T) {
 	const known = "known are weir.dev/inject and weir.dev/mode of pods, and with config.weir.dev/ " +
-		"capture, native-sidecar, inbound-ports, skip-inbound-ports, shutdown-grace-period, underscores, " +
+		"capture, native-sidecar, inbound-ports, skip-inbound-ports, shutdown-grace-period, underscores, check-socket, " +
 		"sidecar-cpu-request, sidecar-cpu-limit, sidecar-memory-request, sidecar-memory-limit"
 	type values = map[string]string
 	tests := map[string]struct {
