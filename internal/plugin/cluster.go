@@ -5,7 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,38 +21,64 @@ type cluster struct {
 	all       bool // namespaces
 }
 
-// newCluster adds the flags of kubectl that choose a cluster and a namespace.
+// newCluster adds the flags of kubectl that choose a cluster and one namespace or all.
 func newCluster(cmd *cobra.Command) *cluster {
+	c := newNamespaced(cmd)
+	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "all namespaces")
+	return c
+}
+
+// newNamespaced adds the flags of kubectl that choose a cluster and a namespace.
+func newNamespaced(cmd *cobra.Command) *cluster {
 	c := &cluster{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
 	flags := cmd.Flags()
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig")
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig")
 	flags.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", "namespace; default: that of the context")
-	flags.BoolVarP(&c.all, "all-namespaces", "A", false, "all namespaces")
 	return c
 }
 
-// open returns a client, and the namespace that was chosen, empty for all.
-func (c *cluster) open() (reader client.Reader, namespace string, err error) {
+// run returns the function of a command that begins with a session.
+func (c *cluster) run(do func(cmd *cobra.Command, at *session, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		at, err := c.open()
+		if err != nil {
+			return err
+		}
+		return do(cmd, at, args)
+	}
+}
+
+// A session is with the cluster that was chosen.
+type session struct {
+	client.Client
+
+	config    *rest.Config
+	namespace string // that was chosen, empty for all
+}
+
+// open returns a session.
+func (c *cluster) open() (*session, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("reading the kubeconfig: %w; name one with --kubeconfig, or a context of it with --context", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w; name one with --kubeconfig, or a context of it with --context", err)
 	}
+	s := &session{config: config}
 	if !c.all {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", fmt.Errorf("reading the kubeconfig: %w; name a namespace with -n", err)
+		if s.namespace, _, err = loader.Namespace(); err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig: %w; name a namespace with -n", err)
 		}
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
-	reader, err = client.New(config, client.Options{Scheme: scheme})
+	s.Client, err = client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, "", fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return reader, namespace, nil
+	return s, nil
 }

@@ -27,6 +27,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newStatus(), newTest())
+	root.AddCommand(newStatus(), newExplain(), newWhy(), newTop(), newDashboard(), newTest(), newSimulate(), newSuggest(), newBudget(), newBrake(), newRelease(), newReset())
 	return root
 }

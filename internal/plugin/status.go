@@ -28,12 +28,8 @@ func newStatus() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	where, as := newCluster(cmd), newFormat(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		reader, namespace, err := where.open()
-		if err != nil {
-			return err
-		}
-		found, err := gather(cmd.Context(), reader, namespace)
+	cmd.RunE = where.run(func(cmd *cobra.Command, at *session, _ []string) error {
+		found, err := gather(cmd.Context(), at, at.namespace)
 		if err != nil {
 			return err
 		}
@@ -43,7 +39,7 @@ func newStatus() *cobra.Command {
 			return nil
 		}
 		return as.print(cmd.OutOrStdout(), statusList{Items: rows}, statusHeader, statusCells(rows))
-	}
+	})
 	return cmd
 }
 

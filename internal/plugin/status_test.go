@@ -54,13 +54,19 @@ func sample(t *testing.T, file, namespace string, into client.Object) {
 	into.SetNamespace(namespace)
 }
 
-// shop creates a namespace with pods, a policy that they run and a pool that is new.
-func shop(t *testing.T) {
+// createNamespace creates the namespace of all tests, unless it is there.
+func createNamespace(t *testing.T) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled}}}
 	if err := server.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
+}
+
+// shop creates a namespace with pods, a policy that they run and a pool that is new.
+func shop(t *testing.T) {
+	t.Helper()
+	createNamespace(t)
 	createPod(t, sidecarIn(t, running("checkout-1")))
 	createPod(t, sidecarIn(t, running("checkout-2", v1alpha1.ModeAnnotation+"="+v1alpha1.ModeBypass)))
 	createPod(t, running("checkout-3"))

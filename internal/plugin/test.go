@@ -90,13 +90,17 @@ var testHeader = []string{"REQUEST", "POLICY", "LIMIT", "RESULT", "VALUE", "HASH
 func testCells(rows []testRow) [][]string {
 	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		value := ""
-		if r.Value != nil {
-			value = strings.Trim(strconv.Quote(*r.Value), `"`) // one line, whatever a request has
-		}
-		cells = append(cells, []string{r.Request, r.Policy, r.Limit, r.Result, value, r.Hash, figure(r.Cost)})
+		cells = append(cells, []string{r.Request, r.Policy, r.Limit, r.Result, oneLine(r.Value), r.Hash, figure(r.Cost)})
 	}
 	return cells
+}
+
+// oneLine returns a value of a key as a table shows it, whatever a request has.
+func oneLine(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return strings.Trim(strconv.Quote(*value), `"`)
 }
 
 // unmet returns an error that names each request whose expectation does not hold.
