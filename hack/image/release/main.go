@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, write := range []func(context.Context, []build) error{r.notes, r.bills, r.plugins, r.manifest, r.chart, r.checksums} {
+	for _, write := range []func(context.Context, []build) error{r.notes, r.bills, r.plugins, r.krew, r.manifest, r.chart, r.checksums} {
 		if err := write(ctx, built); err != nil {
 			return err
 		}

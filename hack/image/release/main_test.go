@@ -53,6 +53,9 @@ func built(t *testing.T, directory, version string) map[string]string {
 	if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_windows_amd64.exe"), []byte("program"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_linux_arm64"), []byte("a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return digests
 }
 
@@ -81,7 +84,7 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 		names = append(names, f.Name())
 	}
 	want := []string{
-		"checksums.txt", "install.yaml", "kubectl-weir_windows_amd64.tar.gz", "notes.md", "weir-0.9.0-rc.1.tgz", "weir-controller-linux-amd64.spdx.json", "weir-sidecar-linux-amd64.spdx.json",
+		"checksums.txt", "install.yaml", "kubectl-weir_linux_arm64.tar.gz", "kubectl-weir_windows_amd64.tar.gz", "notes.md", "weir-0.9.0-rc.1.tgz", "weir-controller-linux-amd64.spdx.json", "weir-sidecar-linux-amd64.spdx.json", "weir.yaml",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the release has the files %q, want %q", names, want)
@@ -103,9 +106,14 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 		}
 	}
 
-	archive, err := exec.CommandContext(t.Context(), "tar", "-tzvf", filepath.Join(out, "kubectl-weir_windows_amd64.tar.gz")).CombinedOutput()
-	if err != nil || !strings.Contains(string(archive), "LICENSE") || !regexp.MustCompile(`(?m)^-rwxr-xr-x .* 7 .* kubectl-weir\.exe$`).Match(archive) {
-		t.Errorf("the archive of the plugin has %s, %v", archive, err)
+	for platform, want := range map[string]*regexp.Regexp{
+		"windows_amd64": regexp.MustCompile(`^\S+ .* LICENSE\n-rwxr-xr-x .* 7 .* kubectl-weir\.exe\n$`),
+		"linux_arm64":   regexp.MustCompile(`^\S+ .* LICENSE\n-rwxr-xr-x .* 9 .* kubectl-weir\n-rwxr-xr-x .* kubectl_complete-weir\n$`),
+	} {
+		archive, err := exec.CommandContext(t.Context(), "tar", "-tzvf", filepath.Join(out, "kubectl-weir_"+platform+".tar.gz")).CombinedOutput()
+		if err != nil || !want.Match(archive) {
+			t.Errorf("the archive of the plugin for %s has %s, %v", platform, archive, err)
+		}
 	}
 
 	chart := exec.CommandContext(t.Context(), "helm", "template", "weir", "oci://"+at+"/charts/weir", "--version", candidate[1:], "--plain-http")

@@ -11,8 +11,11 @@ import (
 	"strings"
 )
 
+// completer has kubectl complete the plugin's arguments.
+const completer = "kubectl_complete-weir"
+
 // plugins packs each program of -plugins, such as kubectl-weir_linux_amd64, into an archive with
-// the licence. Two archives of the same files are the same.
+// the licence and, but for Windows, the completer. Two archives of the same files are the same.
 func (r *release) plugins(context.Context, []build) error {
 	files, err := filepath.Glob(filepath.Join(r.programs, "kubectl-weir_*"))
 	if err != nil {
@@ -24,7 +27,14 @@ func (r *release) plugins(context.Context, []build) error {
 	for _, file := range files {
 		platform := strings.TrimSuffix(filepath.Base(file), ".exe")
 		name := "kubectl-weir" + filepath.Ext(file)
-		if err := pack(filepath.Join(r.out, platform+".tar.gz"), map[string]string{name: file, "LICENSE": filepath.Join(r.source, "LICENSE")}, []string{"LICENSE", name}); err != nil {
+		files := map[string]string{
+			name: file, "LICENSE": filepath.Join(r.source, "LICENSE"), completer: filepath.Join(r.source, "cmd", "kubectl-weir", completer),
+		}
+		names := []string{"LICENSE", name, completer}
+		if filepath.Ext(file) == ".exe" { // it is a script of a Unix shell
+			names = names[:2]
+		}
+		if err := pack(filepath.Join(r.out, platform+".tar.gz"), files, names); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 	}
