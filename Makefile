@@ -17,6 +17,7 @@ include hack/make/test.mk
 include hack/make/run.mk
 include hack/make/install.mk
 include hack/make/kind.mk
+include hack/make/site.mk
 
 .PHONY: help
 help: ## Show this list
