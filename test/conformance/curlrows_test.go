@@ -72,7 +72,7 @@ func (t *curlTable) uploads() {
 	t.add("an upload to an app that ignores Expect", "--expect100-timeout 0.1 -H 'Expect: 100-continue' -T {dir}/small {url}/ignore", "200")
 	t.add("a large upload to an app that ignores Expect", "--expect100-timeout 0.1 -H 'Expect: 100-continue' -T {dir}/5m {url}/ignore", "200")
 	t.add("an upload without Expect", "-H Expect: -T {dir}/5m {url}/a", "200")
-	t.add("an unknown Expect", "-H 'Expect: 200-ok' -d hello {url}/a", "417").seen = -1
+	t.refused("an unknown Expect", "-H 'Expect: 200-ok' -d hello {url}/a", "417", "417").seen = -1
 	t.add("an upload in chunks", "-H Expect: -T - {url}/a", "200").stdin = "small"
 	t.add("a large upload in chunks", "-H Expect: -T - {url}/a", "200").stdin = "5m"
 	t.add("chunks that wait for 100", "--expect100-timeout 15 -H 'Expect: 100-continue' -T - {url}/a", "100 200").stdin = "5m"

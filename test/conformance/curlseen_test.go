@@ -80,12 +80,6 @@ func (s sight) forwarded(direct, app, at string, ours bool) sight {
 			fields[name] = values
 		}
 	}
-	if agents := fields["User-Agent"]; len(agents) > 0 {
-		fields["User-Agent"] = agents[:1]
-		if agents[0] == "" {
-			delete(fields, "User-Agent")
-		}
-	}
 	if strings.Contains(strings.Join(s.fields["Te"], ","), "trailers") {
 		fields["Te"] = []string{"trailers"}
 	}
@@ -169,7 +163,7 @@ func (h header) relayed(direct header, ours bool) string {
 	line := h.code
 	for _, name := range names {
 		ends := slices.Contains(exchange.OfOneConnection, name) || name == "Date" || name == "Content-Length" && direct.fields[name] == nil ||
-			h.code == "304" && name == "Content-Type" || ours && strings.HasPrefix(name, "Ratelimit")
+			ours && strings.HasPrefix(name, "Ratelimit")
 		if !ends {
 			line += fmt.Sprintf("\n    %s: %q", name, h.fields[name])
 		}

@@ -285,6 +285,33 @@ func (a *asked) whilePaused(t *testing.T, r *rateLimiter, number int, leave func
 	return first + "; then OK", nil
 }
 
+// refusedByOneOfTwo asks one process for two limits when nothing is left of one, and then another
+// process for the other. What the refused call had taken is given back behind its answer, so the
+// last call waits until the first process sees that.
+func refusedByOneOfTwo(t *testing.T, r *rateLimiter, number int) (string, error) {
+	t.Helper()
+	user, path := d("user", "#"), d("path", "#")
+	c := rateLimitCase{calls: []*asked{ask(path).hits(3), ask(user, path)}}
+	begun, err := c.play(t, r, "", number)
+	if err != nil {
+		return begun, err
+	}
+	want := "OK [OK 5/5 DAY]"
+	if r.name == envoys {
+		want = "OK [OK 4/5 DAY]"
+	}
+	await(t, r.name, func() error {
+		out, err := r.clients[0].ShouldRateLimit(t.Context(), ask(d("user", "#").hits(0)).request(number))
+		if got := describe(out, err, false); got != want {
+			return fmt.Errorf("it answers %s, want %s", got, want)
+		}
+		return nil
+	})
+	c.calls = []*asked{ask(user)}
+	ended, err := c.play(t, r, "", number)
+	return begun + "; " + ended, err
+}
+
 // awaitStore waits until the first process decides by its store.
 func (r *rateLimiter) awaitStore(t *testing.T, number int) {
 	t.Helper()

@@ -233,7 +233,7 @@ func rateLimitCases() []rateLimitCase {
 		{name: "hits that are negative", calls: []*asked{ask(user), ask(negative)}, want: "OK [OK 4/5 DAY]; InvalidArgument", other: "OK [OK 4/5 DAY]; OK [OK 2/5 DAY]"},
 
 		// Several descriptors.
-		{name: "one of two is over its limit", calls: []*asked{ask(path).hits(3), ask(user, path), ask(user)},
+		{name: "one of two is over its limit", at: refusedByOneOfTwo,
 			want:  "OK [OK 0/3 DAY]; OVER_LIMIT [OK 5/5 DAY] [OVER_LIMIT 0/3 DAY]; OK [OK 4/5 DAY]",
 			other: "OK [OK 0/3 DAY]; OVER_LIMIT [OK 4/5 DAY] [OVER_LIMIT 0/3 DAY]; OK [OK 3/5 DAY]"},
 		{name: "the same descriptor twice", calls: []*asked{ask(user, user)}, want: "OK [OK 4/5 DAY] [OK 4/5 DAY]", other: "OK [OK 4/5 DAY] [OK 3/5 DAY]"},

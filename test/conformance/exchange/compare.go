@@ -12,7 +12,7 @@ import (
 // directly, but for the differences that docs/proxy.md names. app is the address of the app.
 // Without a proxy there are none that anything names.
 func (p *Plan) Compare(direct, through Seen, app string, proxied bool) []string {
-	c := &comparison{plan: p, app: app, proxied: proxied, lost: make([]bool, len(p.requests))}
+	c := &comparison{plan: p, app: app, proxied: proxied, lost: make([]bool, len(p.requests)), reset: direct.End == "reset"}
 	for i := range c.lost {
 		c.lost[i] = proxied && through.Lost[i] > 0 && !p.requests[i].repeats() && unanswered(at(through.Answers, i))
 	}
@@ -44,6 +44,7 @@ type comparison struct {
 	app         string
 	proxied     bool
 	lost        []bool // requests that the proxy cannot send again
+	reset       bool   // directly, the app has reset the connection
 	differences []string
 }
 
@@ -81,7 +82,7 @@ func (c *comparison) request(i int, direct, through []*Message) {
 		switch {
 		case got.State == Broken:
 			c.differ("request %d is malformed at the app", i)
-		case broken || want.State != Complete || q.answer.start == hastily:
+		case broken || want.State != Complete || q.answer.start == hastily || c.mayBeCut(i):
 			if got.State == Complete && (broken || !bytes.Equal(got.Body, q.whole())) {
 				c.differ("request %d is complete at the app, and was not sent to its end", i)
 			}
@@ -95,6 +96,15 @@ func (c *comparison) request(i int, direct, through []*Message) {
 			c.framing(i, want, got)
 		}
 	}
+}
+
+// mayBeCut reports whether the app may get a part of a request that the client sends to its end: the app
+// ends the connection in the middle of it, which is answered at once, or the client resets its own behind
+// it, which may overtake the rest.
+func (c *comparison) mayBeCut(i int) bool {
+	a := &c.plan.requests[i].answer
+	leaves := a.start == early && (a.end == silent || a.end == cutHead)
+	return c.proxied && (leaves || i == c.plan.last() && c.plan.end.how == aborts)
 }
 
 // head compares what reached the app of a request's head.
@@ -193,7 +203,9 @@ func (c *comparison) answers(i int, direct, through []*Message) {
 	case want == nil && got == nil:
 		return
 	case want == nil:
-		c.instead(i, got)
+		if !c.reset || got.status() != c.plan.requests[i].answer.status {
+			c.instead(i, got)
+		}
 		return
 	case got == nil && (c.afterEnd(i) || c.proxied && want.State == Cut && len(want.Body) == 0):
 		return
@@ -209,6 +221,9 @@ func (c *comparison) answers(i int, direct, through []*Message) {
 	}
 	if last && (c.plan.end.how >= leaves || !c.plan.completes()) {
 		return
+	}
+	if c.reset && want.State == Cut && got.State == Complete && string(got.Body) == strings.Join(c.plan.requests[i].answer.parts, "") {
+		return // directly, the reset has overtaken the rest
 	}
 	c.equal("the state of answer", i, want.State, got.State)
 	c.equal("the body of answer", i, want.Body, got.Body)

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"net/http"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -21,16 +20,10 @@ func forwarded(m *Message, app string) []string {
 		name := textproto.CanonicalMIMEHeaderKey(f.Name)
 		switch {
 		case slices.Contains(OfOneConnection, name), strings.Contains(name, "_"), strings.HasPrefix(name, "X-Weir-"),
-			name == "Content-Length", name == "Host", name == "X-Forwarded-For", name == "User-Agent":
+			name == "Content-Length", name == "Host", name == "X-Forwarded-For":
 		default:
 			out = append(out, line(name, f.Value))
 		}
-	}
-	if agents := m.values("User-Agent"); len(agents) > 0 && agents[0] != "" {
-		out = append(out, line("User-Agent", agents[0]))
-	}
-	if pragma := m.values("Pragma"); len(pragma) > 0 && pragma[0] == "no-cache" && len(m.values("Cache-Control")) == 0 {
-		out = append(out, line("Cache-Control", "no-cache"))
 	}
 	host := strings.Join(m.values("Host"), "")
 	if _, rest, absolute := strings.Cut(m.word(1), "://"); absolute && m.word(1)[0] != '/' {
@@ -89,11 +82,7 @@ func passed(trailer []field) []string {
 // relayed returns the fields that the client is to see of an answer that it sees directly
 // with these.
 func relayed(m *Message) []string {
-	names := append([]string{"Content-Length"}, OfOneConnection...)
-	if m.status() == http.StatusNotModified {
-		names = append(names, "Content-Type")
-	}
-	return sorted(without(m.Fields, names...))
+	return sorted(without(m.Fields, append([]string{"Content-Length"}, OfOneConnection...)...))
 }
 
 // length is what a message says of its length: a number, or nothing.
