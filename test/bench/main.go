@@ -28,6 +28,7 @@ var sections = []section{
 	{"postgres", "Over one Postgres", overPostgres},
 	{"keys", "Many keys, each rarely asked for", overKeys},
 	{"proxy", "What the sidecar's proxy adds", overProxy},
+	{"proxy-memory", "What the sidecar's proxy takes of memory", overProxyMemory},
 	{"proxy-cpu", "What the sidecar's proxy takes of the processors", overProxyCPU},
 	{"federation", "Leases of a federated budget", overFederation},
 }

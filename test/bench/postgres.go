@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/devcluster/servers"
 	"github.com/weir-dev/weir/pkg/store/postgres"
+	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 const upsert = `INSERT INTO counter (key, n) VALUES ($1, 1) ON CONFLICT (key) DO UPDATE SET n = counter.n + 1 RETURNING n`
@@ -37,16 +38,69 @@ func overPostgres(show func(*table)) error {
 			{"weir, batch 100", "single upsert", 50},
 		}))
 	}
+	contenders, err := coldOverPostgres(s.Address)
+	if err != nil {
+		return err
+	}
+	l := load{2, 16}
+	show(tripTable(fmt.Sprintf("Postgres, %s keys in turn, each new in its window", grouped(turnKeys)), l, measure(contenders, makeKeys(turnKeys), l, true), nil))
 	return nil
 }
 
-func postgresContenders(address string) ([]contender, error) {
+// turnKeys are asked for one after the other, which takes longer than their windows.
+const turnKeys = 10_000
+
+// coldOverPostgres sets limits for each of many keys beside the statement that counts one up.
+func coldOverPostgres(address string) ([]contender, error) {
+	ctx := context.Background()
+	pool, err := openUpserts(address)
+	if err != nil {
+		return nil, err
+	}
+	out := []contender{peer("single upsert", func(key string) bool {
+		var n int64
+		return pool.QueryRow(ctx, upsert, key).Scan(&n) == nil
+	}, pool.Close)}
+	ways := leases()
+	for _, c := range []leasing{ways[0], ways[len(ways)-1]} {
+		s, err := dialPostgres(address)
+		if err != nil {
+			return nil, err
+		}
+		l := mustLimit(c.config, s)
+		out = append(out, contender{
+			name: c.name, ours: true,
+			decide: func(key string) bool {
+				d, err := l.Acquire(ctx, twotier.Request{Value: key, Cost: 1})
+				return err == nil && d.Allowed
+			},
+			close: func() { l.Close(ctx); _ = s.Close() },
+		})
+	}
+	return out, nil
+}
+
+// openUpserts makes the table of the single upsert.
+func openUpserts(address string) (*pgxpool.Pool, error) {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&pool_max_conns=16", servers.PostgresUser, address, servers.PostgresDatabase))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS counter (key text PRIMARY KEY, n bigint NOT NULL)"); err != nil {
+	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS counter (key text PRIMARY KEY, n bigint NOT NULL)")
+	return pool, err
+}
+
+func dialPostgres(address string) (*postgres.Store, error) {
+	return postgres.Dial(postgres.Options{
+		Address: address, Database: servers.PostgresDatabase, User: servers.PostgresUser, Connections: 16,
+	})
+}
+
+func postgresContenders(address string) ([]contender, error) {
+	ctx := context.Background()
+	pool, err := openUpserts(address)
+	if err != nil {
 		return nil, err
 	}
 	out := []contender{peer("single upsert", func(string) bool {
@@ -54,9 +108,7 @@ func postgresContenders(address string) ([]contender, error) {
 		return pool.QueryRow(ctx, upsert, "key").Scan(&n) == nil
 	}, pool.Close)}
 	for _, c := range leases() {
-		s, err := postgres.Dial(postgres.Options{
-			Address: address, Database: servers.PostgresDatabase, User: servers.PostgresUser, Connections: 16,
-		})
+		s, err := dialPostgres(address)
 		if err != nil {
 			return nil, err
 		}

@@ -9,11 +9,10 @@ import (
 )
 
 // Goals of the proxy: what it adds beside what the bare ReverseProxy adds, and what its median
-// adds beside that of haproxy, and memory.
+// adds beside that of haproxy.
 const (
 	medianGoal, tailGoal = 1.1, 1.25
 	haproxyGoal          = 1.3
-	idleGoal, busyGoal   = 20 << 20, 32 << 20
 )
 
 // proxyRounds is odd, so that a median is a measurement. They are many: a 99th percentile
@@ -32,48 +31,21 @@ func overProxy(show func(*table)) error {
 	}
 	defer w.close()
 	time.Sleep(2 * time.Second) // what the start left behind is collected
-	idle, err := residenceOf(w.all[sidecar].pid)
-	if err != nil {
-		return err
-	}
-	var busy residence
 	for _, perSecond := range []int{100, 1000, 5000} {
-		taken, peak, err := w.measure(perSecond)
+		taken, err := w.measure(perSecond)
 		if err != nil {
 			return err
 		}
-		if perSecond == 1000 {
-			busy = peak
-		}
 		show(w.table(perSecond, taken))
 	}
-	t := &table{
-		title: "Memory of the sidecar",
-		note: "The most after any round. Resident memory includes pages of the program's file, which all sidecars of a node share; " +
-			"its own is what a pod's limit and the kubelet's figures count of it.",
-		head: []string{"", "resident MiB", "", "own MiB", ""},
-	}
-	for _, m := range []struct {
-		name  string
-		takes residence
-		limit float64
-	}{{fmt.Sprintf("idle, %d connections", callers), idle, idleGoal}, {"at 1,000 requests/s", busy, busyGoal}} {
-		cells := []string{m.name}
-		for _, bytes := range []float64{m.takes.resident, m.takes.own} {
-			cells = append(cells, fmt.Sprintf("%.1f", bytes/(1<<20)), fmt.Sprintf("goal ≤ %.0f: %s", m.limit/(1<<20), met(bytes <= m.limit)))
-		}
-		t.add(cells...)
-	}
-	show(t)
 	return nil
 }
 
 // latencies are a way's, by round, in nanoseconds.
 type latencies struct{ p50, p99 []float64 }
 
-// measure lets the ways take turns, in each round in another order, at that many requests a second. It also returns the most
-// bytes that the sidecar had after a turn.
-func (w *ways) measure(perSecond int) (taken []latencies, peak residence, err error) {
+// measure lets the ways take turns, in each round in another order, at that many requests a second.
+func (w *ways) measure(perSecond int) (taken []latencies, err error) {
 	turn := time.Second
 	if perSecond < 1000 {
 		turn = 2 * time.Second // for as many requests as a 99th percentile needs
@@ -85,18 +57,13 @@ func (w *ways) measure(perSecond int) (taken []latencies, peak residence, err er
 			_, early := openLoop(w.all[i].callers, perSecond, lead)
 			took, err := openLoop(w.all[i].callers, perSecond, turn)
 			if err := errors.Join(early, err); err != nil {
-				return nil, residence{}, fmt.Errorf("%s at %d requests/s: %w", w.all[i].name, perSecond, err)
+				return nil, fmt.Errorf("%s at %d requests/s: %w", w.all[i].name, perSecond, err)
 			}
 			taken[i].p50 = append(taken[i].p50, percentile(took, 500))
 			taken[i].p99 = append(taken[i].p99, percentile(took, 990))
 		}
-		now, err := residenceOf(w.all[sidecar].pid)
-		if err != nil {
-			return nil, residence{}, err
-		}
-		peak = peak.larger(now)
 	}
-	return taken, peak, nil
+	return taken, nil
 }
 
 func (w *ways) table(perSecond int, taken []latencies) *table {

@@ -100,11 +100,6 @@ func overProxyCPU(show func(*table)) error {
 		hangUp(opened.callers)
 	}
 	w.all = slices.Delete(w.all, barelyToo, barelyToo+1)
-	idle, err := w.idleMemory()
-	if err != nil {
-		return err
-	}
-	show(idle)
 	for _, c := range cpuCases() {
 		t, err := w.spend(c)
 		if err != nil {

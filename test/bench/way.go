@@ -104,7 +104,12 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 	opened := &way{name: name, address: listen, calls: listen, pid: pid}
 	// A store that is new serves no window that began before it.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if opened.callers, err = dial(listen, callers, request); err == nil {
+		var one []caller // until it is served, so that few connections come in vain
+		if one, err = dial(listen, 1, request); err == nil {
+			hangUp(one)
+			opened.callers, err = dial(listen, callers, request)
+		}
+		if err == nil {
 			w.all = append(w.all, opened)
 			return opened, nil
 		}
