@@ -144,7 +144,7 @@ func (f *sidecars) createPod(ctx context.Context, i int) (*sidecar, error) {
 	}
 	return f.newSidecar(fleet.Identity{
 		Namespace: pod.Namespace, Pod: pod.Name, PodUID: string(pod.UID), BootNonce: "1", Version: "scale", Capture: "redirect", Mode: "enforce",
-	}, file)
+	}, file, addressOf(i))
 }
 
 // close ends all sidecars without a farewell.

@@ -106,7 +106,7 @@ func (l *load) disputed(p *v1alpha1.RateLimitPolicy) error {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.WithinBoundCondition); c != nil && c.Status == metav1.ConditionFalse {
 		return fmt.Errorf("the status says that a window was beyond its bound: %s", c.Message)
 	}
-	if len(p.Status.Limits) == 0 || p.Status.Limits[0].Overshoot == nil || p.Status.Limits[0].Overshoot.Worst == nil {
+	if !reportsWindow(p) {
 		return errors.New("the status does not report what windows admitted")
 	}
 	o := p.Status.Limits[0].Overshoot
@@ -114,6 +114,11 @@ func (l *load) disputed(p *v1alpha1.RateLimitPolicy) error {
 		return fmt.Errorf("the worst window admitted %d beyond the limit, and the status says %d, %s", worst, *o.Worst, o.Completeness)
 	}
 	return nil
+}
+
+// reportsWindow reports whether a status has a worst window.
+func reportsWindow(p *v1alpha1.RateLimitPolicy) bool {
+	return len(p.Status.Limits) > 0 && p.Status.Limits[0].Overshoot != nil && p.Status.Limits[0].Overshoot.Worst != nil
 }
 
 // windows returns those in which something was admitted; mu is held.

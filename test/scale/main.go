@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type options struct {
 	policies []int // how many there are, in ascending order
 	sidecars []int // under one policy
 	shared   []int // sidecars under many policies
+	memory   int   // of each controller, in MiB
 	rest     time.Duration
 	stages   []string
 	page     string // file of the page; empty: none is written
@@ -34,6 +36,7 @@ type options struct {
 func main() {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
+	debug.SetGCPercent(400) // thousands of sidecars are one process here, whose garbage costs none of them a processor
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	o, err := readOptions(os.Getenv)
@@ -50,7 +53,7 @@ func main() {
 func readOptions(env func(string) string) (options, error) {
 	o := options{
 		policies: []int{1000, 3000, 10_000}, sidecars: []int{1000, 2500, 5000}, shared: []int{500, 1000, 2000},
-		rest: 30 * time.Second, page: env("SCALE_PAGE"), remark: env("SCALE_REMARK"), assets: env("KUBEBUILDER_ASSETS"),
+		memory: usualMemory, rest: 30 * time.Second, page: env("SCALE_PAGE"), remark: env("SCALE_REMARK"), assets: env("KUBEBUILDER_ASSETS"),
 	}
 	var errs []error
 	for name, into := range map[string]*[]int{"SCALE_POLICIES": &o.policies, "SCALE_SIDECARS": &o.sidecars, "SCALE_SHARED": &o.shared} {
@@ -69,16 +72,19 @@ func readOptions(env func(string) string) (options, error) {
 		}
 		o.rest = d
 	}
+	if text := env("SCALE_MEMORY"); text != "" {
+		var err error
+		if o.memory, err = readMemory(text); err != nil {
+			errs = append(errs, fmt.Errorf("SCALE_MEMORY is %q: %w", text, err))
+		}
+	}
 	for _, s := range stages {
 		o.stages = append(o.stages, s.name)
 	}
 	if text := env("SCALE_STAGES"); text != "" {
-		known := o.stages
-		o.stages = strings.Split(text, ",")
-		for _, name := range o.stages {
-			if !slices.Contains(known, name) {
-				errs = append(errs, fmt.Errorf("SCALE_STAGES has %q: write some of %s", name, strings.Join(known, ",")))
-			}
+		var err error
+		if o.stages, err = readStages(text, o.stages); err != nil {
+			errs = append(errs, fmt.Errorf("SCALE_STAGES %w", err))
 		}
 	}
 	if o.assets == "" {
@@ -90,6 +96,26 @@ func readOptions(env func(string) string) (options, error) {
 	}
 	o.dir = filepath.Join(o.root, ".cache", "scale")
 	return o, errors.Join(errs...)
+}
+
+// readMemory reads how many MiB a controller has.
+func readMemory(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 64 {
+		return 0, errors.New("write the memory of each controller in MiB, at least 64, such as 1024")
+	}
+	return n, nil
+}
+
+// readStages reads some of the stages that are known, separated by commas.
+func readStages(text string, known []string) ([]string, error) {
+	some := strings.Split(text, ",")
+	for _, name := range some {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("has %q: write some of %s", name, strings.Join(known, ","))
+		}
+	}
+	return some, nil
 }
 
 // readSizes reads ascending numbers, separated by commas.
@@ -154,5 +180,7 @@ func runStage(ctx context.Context, o options, s stage) (section, error) {
 		return section{}, fmt.Errorf("start: %w", err)
 	}
 	defer w.close()
-	return s.run(ctx, w)
+	found, err := s.run(ctx, w)
+	found.limited = w.limited
+	return found, err
 }

@@ -15,11 +15,12 @@ import (
 
 // A section is what a stage found.
 type section struct {
-	head  []string
-	rows  [][]string
-	last  []goal   // figures at the largest size, with what they should be
-	lines []line   // costs over sizes
-	notes []string // sentences below the table
+	limited string // by what the memory of each controller is limited
+	head    []string
+	rows    [][]string
+	last    []goal   // figures at the largest size, with what they should be
+	lines   []line   // costs over sizes
+	notes   []string // sentences below the table
 }
 
 // A goal is a figure beside what it should be.
@@ -65,7 +66,7 @@ func (l line) exponent() float64 {
 // text is the section in Markdown.
 func (s section) text(o options) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s.\n\n", machine(o))
+	fmt.Fprintf(&b, "Measured on %s. Each controller has %s.\n\n", machine(o), s.limited)
 	table(&b, []string{"figure", "goal on 2 cores", "measured"}, len(s.last), func(i int) []string {
 		g := s.last[i]
 		return []string{g.figure, g.want, g.measured}

@@ -11,12 +11,8 @@ import (
 	"github.com/weir-dev/weir/internal/testing/freeport"
 )
 
-// memory is what the controller's Deployment allows it, and heapGoal what the Go runtime
-// keeps to by itself then.
-const (
-	memory   = 512 << 20
-	heapGoal = memory / 10 * 8
-)
+// usualMemory is what the controller's Deployment allows it, in MiB.
+const usualMemory = 512
 
 // writeProgram writes the program of a replica: the controller in a cgroup of its own, or
 // only with the runtime's goal where there is none.
@@ -27,8 +23,10 @@ func (w *world) writeProgram(i int) error {
 		return err
 	}
 	c.profile = "127.0.0.1:" + strconv.Itoa(port)
+	memory := int64(w.memory) << 20
+	heapGoal := memory / 10 * 8 // as the controller's Deployment states it
 	enter := ""
-	w.limited = fmt.Sprintf("a cgroup of %d MiB", memory>>20)
+	w.limited = fmt.Sprintf("a cgroup of %d MiB", w.memory)
 	if c.group, err = cgroup.New(fmt.Sprintf("weir-scale-%d-%d", os.Getpid(), i), memory); err == nil {
 		enter = c.group.Enter() + "\n"
 	} else {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -27,12 +29,26 @@ type sidecar struct {
 
 var _ fleet.Handler = (*sidecar)(nil)
 
-func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string) (*sidecar, error) {
+// serviceAddress stands for that of the Service, behind which is the leader.
+const serviceAddress = "127.127.0.1:15030"
+
+// addressOf returns the address of a pod on this machine. The controller bounds what it admits of
+// one address, so sidecars do not share one.
+func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 128, byte(i >> 8), byte(i)}) }
+
+func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string, from netip.Addr) (*sidecar, error) {
 	s := &sidecar{of: f}
 	log := slog.New(slog.DiscardHandler)
 	var err error
 	s.client, err = fleet.New(fleet.Config{
-		Address: f.world.leads.FleetAddress(), ServerName: "weir-fleet.weir-system.svc", CABundle: f.ca, TokenFile: tokenFile, Identity: pod, Log: log,
+		Address: serviceAddress, ServerName: "weir-fleet.weir-system.svc", CABundle: f.ca, TokenFile: tokenFile, Identity: pod, Log: log,
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			if address == serviceAddress {
+				address = f.world.service.Load().FleetAddress()
+			}
+			d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+			return d.DialContext(ctx, "tcp", address)
+		},
 	})
 	if err != nil {
 		return nil, err

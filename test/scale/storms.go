@@ -51,12 +51,25 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 			want:   storm.goal, measured: fmt.Sprintf("%s, %d over", took, over),
 		})
 	}
+	if err := f.measured(ctx); err != nil {
+		return err
+	}
 	l.stop()
 	s.notes = append(s.notes, l.text())
 	if err := l.wrong(); err != nil {
 		return err
 	}
 	return f.agree(ctx, l)
+}
+
+// measured waits, under load, until the status reports what a window admitted. A leader
+// measures those that began when it knew every sidecar, and each of the leaders before may
+// have ended within the first of them.
+func (f *sidecars) measured(ctx context.Context) error {
+	return await(ctx, 3*windowLength*time.Second+statusTime, "a status that reports a window", func() bool {
+		var p v1alpha1.RateLimitPolicy
+		return f.world.kube.Get(ctx, shopPolicy, &p) == nil && reportsWindow(&p)
+	})
 }
 
 // statusTime is how long the status may take to follow what happens.

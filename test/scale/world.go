@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,8 @@ type world struct {
 	kube        client.Client
 	controllers [replicas]replica
 	leads       *replica
-	limited     string // by what the controllers' memory is limited
+	service     atomic.Pointer[replica] // what sidecars find at the address that they know
+	limited     string                  // by what the controllers' memory is limited
 	watch       *watch
 	http        *http.Client
 
@@ -99,7 +101,9 @@ func (w *world) start(ctx context.Context) error {
 // awaitLeader finds out which replica leads.
 func (w *world) awaitLeader(ctx context.Context) error {
 	return await(ctx, time.Minute, "a leader", func() bool {
-		w.leads = w.leader(ctx)
+		if w.leads = w.leader(ctx); w.leads != nil {
+			w.service.Store(w.leads) // as the Service does, whose pod is the one that was last known to lead
+		}
 		return w.leads != nil
 	})
 }
