@@ -10,10 +10,12 @@ build: ## Build the programs into bin/
 	@for program in $(PROGRAMS); do CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -o bin/$$program ./cmd/$$program; done
 
 .PHONY: generate
-generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC and protobuf code
+generate: $(TOOLS)/.generators ## Generate deep copies, CRDs, RBAC, protobuf code, dashboards and docs/reference
 	controller-gen object paths=./api/...
 	controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	buf generate --path internal/fleetpb --path internal/federationpb
+	go run ./hack/reference
+	go run ./hack/dashboards
 	@$(MAKE) chart-files
 
 .PHONY: fmt

@@ -1,19 +1,24 @@
 ##@ Testing
 
-BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy proxy-cpu; empty: all
+BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy proxy-memory proxy-cpu; empty: all
 BESIDE ?= ## other checkouts, apart by commas, whose sidecars `make bench BENCH=proxy-cpu` measures as well, and writes nothing
 TORTURE ?= 2m ## how long `make torture` breaks things
+UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),e96ba4a6) ## what `make test-upgrade` upgrades from and goes back to: the last tag, or a commit of this repository
 ATTACK_GROUPS ?= ## groups of `make attack`: webhook injection objects stream budgets http1 http2; empty: all
 ATTACK_TIME ?= ## how long `make attack` plays its rows, such as 10m; empty: each once
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
 CONFORMANCE_EXCHANGES ?= 1000000 ## exchanges of `make conformance` with each target
 CONFORMANCE_SEED ?= 1 ## seed of the first of them; each difference is printed with its own
 AUDIT_RUNS ?= 10000 ## worlds that `make test-audit` drives
+SOAK ?= 30m ## how long `make soak` lasts
 FUZZTIME ?= 10s ## budget of each fuzz target of `make fuzz`
 SCALE_POLICIES ?= 1000,3000,10000 ## numbers of policies of `make scale`, ascending
 SCALE_SIDECARS ?= 1000,2500,5000 ## numbers of sidecars under one policy
 SCALE_SHARED ?= 500,1000,2000 ## numbers of sidecars under a hundred policies
-SCALE_STAGES ?= ## stages of `make scale`: policies,sidecars,shared; empty: all
+SCALE_REST ?= 30s ## how long the controller is watched at rest
+SCALE_PAGE ?= docs/capacity.md ## where the figures go; empty: they are printed only
+SCALE_MEMORY ?= 512 ## memory of each controller of `make scale`, in MiB
+SCALE_STAGES ?= ## stages of `make scale`: policies,sidecars,shared,leases,audit; empty: all
 MUTATE ?= ./controllers ./internal/... ./pkg/... ## packages of `make mutate`
 MUTATE_OUT ?= $(CACHE)/mutants.txt ## where `make mutate` keeps what it has tried; delete it after a change
 TLA2TOOLS ?= ## path of tla2tools.jar for `make tlc`
@@ -23,29 +28,30 @@ GINKGO := go run github.com/onsi/ginkgo/v2/ginkgo -v --no-color
 # Runs a command where no packet leaves this machine, and fails when one tried to.
 SEALED := $(TOOLS)/sealed
 
-# Packages without goroutines, or whose goroutines run one at a time, whose searches the race
-# detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/leaders ./internal/proof/simulate
+# Packages without goroutines of their own, or whose goroutines run one at a time, whose searches the
+# race detector would only slow down.
+PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/keys ./internal/proof/explore/leaders ./internal/proof/simulate ./internal/proof/versions
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
-test-unit test-fleet test-fleet-more: export KUBE_CACHE_MUTATION_DETECTOR := true
+test-unit test-fleet test-fleet-more test-upgrade: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 # On a busy machine an API server takes longer to start than envtest's 20 s.
 test-unit: export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 90s
 test-unit: export KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT := 90s
 
 .PHONY: test
-test: test-unit test-install test-conformance test-fleet test-demo test-attack test-torture ## Run everything a change must pass that needs no cluster
+test: test-unit test-install test-conformance test-fleet test-demo test-attack test-torture test-scale ## Run everything a change must pass that needs no cluster
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
-	go test -timeout 15m $(PURE)
+	KUBEBUILDER_ASSETS=$(ASSETS) go test -timeout 15m $(PURE)
 	go test -timeout 15m -run Fleet ./internal/controlplane/coordinator
 	KUBEBUILDER_ASSETS=$(ASSETS) go test -race -timeout 15m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: test-conformance
 test-conformance: deps ## Hold sidecars to suites for HTTP/1.1, HTTP/2, WebSocket, gRPC and curl beside haproxy, and for Envoy's rate limit service (about 4 minutes)
-	@hack/deps.sh haproxy curl
+	@hack/deps.sh haproxy curl python3 npm
+	@cd test/conformance/testdata/ws && npm ci --ignore-scripts --loglevel=error >/dev/null
 	go -C test/conformance test -count=1 -timeout 10m ./...
 
 .PHONY: conformance
@@ -53,13 +59,31 @@ conformance: deps ## Play exchanges drawn from seeds with an app directly and th
 	@hack/deps.sh haproxy
 	CONFORMANCE_EXCHANGES=$(CONFORMANCE_EXCHANGES) CONFORMANCE_SEED=$(CONFORMANCE_SEED) go -C test/conformance test -count=1 -timeout 24h -run TestExchanges .
 
+.PHONY: test-browser
+test-browser: ## Open the page of `kubectl weir dashboard` in Chromium, and draw docs/dashboard.png
+	@hack/deps.sh chromium
+	DASHBOARD_PICTURE=$(CURDIR)/docs/dashboard.png go test -count=1 -tags browser ./internal/plugin/dashboard
+
+.PHONY: soak
+soak: ## Put a sidecar of 128 MiB under mixed load for SOAK, with 5,000 connections, and compare each answer with what the app gave
+	SOAK=$(SOAK) go test -count=1 -v -timeout 24h -run TestMixedLoadGetsRightAnswers ./cmd/sidecar
+
 .PHONY: test-fleet
 test-fleet: deps assets build demo-programs fleet-modules sealed ## Run the whole system as processes on this machine and prove its promises
-	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more' --tags fleet ./test/fleet
+	@hack/deps.sh prometheus
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more && !upgrade' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
 test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The same with the specs that have a counterpart in `make e2e` or `make torture` (about 15 minutes)
-	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --tags fleet ./test/fleet
+	@hack/deps.sh prometheus
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --label-filter '!upgrade' --tags fleet ./test/fleet
+
+.PHONY: test-upgrade
+test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UPGRADE_FROM by this checkout under load, and go back, with sidecars of both versions: every window is judged (about 3 minutes)
+	@rm -rf $(CACHE)/upgrade && mkdir -p $(CACHE)/upgrade
+	@git archive $(UPGRADE_FROM) | tar -x -C $(CACHE)/upgrade
+	@cd $(CACHE)/upgrade && mkdir -p bin && CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -o bin/ ./cmd/controller ./cmd/sidecar
+	KUBEBUILDER_ASSETS=$(ASSETS) UPGRADE_CHECKOUT=$(CACHE)/upgrade $(SEALED) $(GINKGO) --timeout 15m --label-filter upgrade --tags fleet ./test/fleet
 
 .PHONY: test-demo
 test-demo: deps assets build demo-programs sealed ## Run each scene of the demo for some seconds, and prove that nothing of it leaves this machine
@@ -90,12 +114,15 @@ torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misg
 scale: deps assets build sealed ## Measure what the controller costs at size (about 40 minutes); writes docs/capacity.md
 	@go build -o bin/scale ./test/scale
 	@KUBEBUILDER_ASSETS=$(ASSETS) SCALE_POLICIES=$(SCALE_POLICIES) SCALE_SIDECARS=$(SCALE_SIDECARS) SCALE_SHARED=$(SCALE_SHARED) \
-		SCALE_STAGES=$(SCALE_STAGES) SCALE_PAGE=docs/capacity.md $(SEALED) bin/scale
+		SCALE_MEMORY=$(SCALE_MEMORY) SCALE_STAGES=$(SCALE_STAGES) SCALE_REST=$(SCALE_REST) SCALE_PAGE=$(SCALE_PAGE) $(SEALED) bin/scale
+
+.PHONY: test-scale
+test-scale: ## Run the part of `make scale` that ends leaders under load, with 200 sidecars: every window is judged (about 3 minutes)
+	@$(MAKE) scale SCALE_STAGES=sidecars SCALE_SIDECARS=50,200 SCALE_REST=5s SCALE_PAGE=
 
 .PHONY: scale-short
-scale-short: deps assets build sealed ## The same at small sizes, which prints only (about 4 minutes)
-	@go build -o bin/scale ./test/scale
-	@KUBEBUILDER_ASSETS=$(ASSETS) SCALE_POLICIES=100,500 SCALE_SIDECARS=50,200 SCALE_SHARED=25,50 SCALE_REST=5s $(SEALED) bin/scale
+scale-short: ## All of `make scale` at small sizes, which prints only (about 4 minutes)
+	@$(MAKE) scale SCALE_POLICIES=100,500 SCALE_SIDECARS=50,200 SCALE_SHARED=25,50 SCALE_REST=5s SCALE_PAGE=
 
 .PHONY: sealed
 sealed:

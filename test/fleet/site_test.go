@@ -29,11 +29,17 @@ type site struct {
 // container is over.
 func openSite(ctx context.Context, name, dir string) *site {
 	GinkgoHelper()
-	c, err := devcluster.Start(ctx, devcluster.Config{
+	return openSiteOf(ctx, name, devcluster.Config{
 		Root: root, Assets: os.Getenv(assets), Dir: dir, Name: name,
 		Controller: binary("controller"), ControllerArgs: append(slices.Clone(devcluster.QuickLeaderElection), "--federation-ids=*=*"),
 		Program: program, Log: slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 	})
+}
+
+// openSiteOf starts a cluster, and stops it when the container is over.
+func openSiteOf(ctx context.Context, name string, cfg devcluster.Config) *site {
+	GinkgoHelper()
+	c, err := devcluster.Start(ctx, cfg)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(c.Stop)
 	scheme := runtime.NewScheme()
