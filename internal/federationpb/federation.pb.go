@@ -73,7 +73,7 @@ func (x Command_Op) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Command_Op.Descriptor instead.
 func (Command_Op) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type Grant_Reason int32
@@ -146,7 +146,7 @@ func (x Grant_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Grant_Reason.Descriptor instead.
 func (Grant_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{18, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type Refusal_Reason int32
@@ -213,7 +213,7 @@ func (x Refusal_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refusal_Reason.Descriptor instead.
 func (Refusal_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{24, 0}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{25, 0}
 }
 
 type ApplyRequest struct {
@@ -408,6 +408,7 @@ type ApplyKeysResponse struct {
 	RetryAfterMicros int64                  `protobuf:"varint,5,opt,name=retry_after_micros,json=retryAfterMicros,proto3" json:"retry_after_micros,omitempty"`
 	NowMicros        int64                  `protobuf:"varint,6,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"` // since the Unix epoch
 	Grants           []*KeyGrant            `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
+	Room             *KeyRoom               `protobuf:"bytes,8,opt,name=room,proto3" json:"room,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -491,6 +492,66 @@ func (x *ApplyKeysResponse) GetGrants() []*KeyGrant {
 	return nil
 }
 
+func (x *ApplyKeysResponse) GetRoom() *KeyRoom {
+	if x != nil {
+		return x.Room
+	}
+	return nil
+}
+
+// KeyRoom is keys.Room.
+type KeyRoom struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counters      int64                  `protobuf:"varint,1,opt,name=counters,proto3" json:"counters,omitempty"`
+	Full          bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyRoom) Reset() {
+	*x = KeyRoom{}
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyRoom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyRoom) ProtoMessage() {}
+
+func (x *KeyRoom) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyRoom.ProtoReflect.Descriptor instead.
+func (*KeyRoom) Descriptor() ([]byte, []int) {
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *KeyRoom) GetCounters() int64 {
+	if x != nil {
+		return x.Counters
+	}
+	return 0
+}
+
+func (x *KeyRoom) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
 // KeyGrant is keys.Grant.
 type KeyGrant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -503,7 +564,7 @@ type KeyGrant struct {
 
 func (x *KeyGrant) Reset() {
 	*x = KeyGrant{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +576,7 @@ func (x *KeyGrant) String() string {
 func (*KeyGrant) ProtoMessage() {}
 
 func (x *KeyGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[4]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +589,7 @@ func (x *KeyGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyGrant.ProtoReflect.Descriptor instead.
 func (*KeyGrant) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{4}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *KeyGrant) GetUnits() int64 {
@@ -563,7 +624,7 @@ type ReportKeysRequest struct {
 
 func (x *ReportKeysRequest) Reset() {
 	*x = ReportKeysRequest{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +636,7 @@ func (x *ReportKeysRequest) String() string {
 func (*ReportKeysRequest) ProtoMessage() {}
 
 func (x *ReportKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[5]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +649,7 @@ func (x *ReportKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportKeysRequest.ProtoReflect.Descriptor instead.
 func (*ReportKeysRequest) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{5}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReportKeysRequest) GetBudget() string {
@@ -628,7 +689,7 @@ type KeyRow struct {
 
 func (x *KeyRow) Reset() {
 	*x = KeyRow{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +701,7 @@ func (x *KeyRow) String() string {
 func (*KeyRow) ProtoMessage() {}
 
 func (x *KeyRow) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[6]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +714,7 @@ func (x *KeyRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRow.ProtoReflect.Descriptor instead.
 func (*KeyRow) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{6}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *KeyRow) GetIndex() int64 {
@@ -717,7 +778,7 @@ type KeyCount struct {
 
 func (x *KeyCount) Reset() {
 	*x = KeyCount{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +790,7 @@ func (x *KeyCount) String() string {
 func (*KeyCount) ProtoMessage() {}
 
 func (x *KeyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[7]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +803,7 @@ func (x *KeyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
 func (*KeyCount) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{7}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *KeyCount) GetHash() string {
@@ -776,7 +837,7 @@ type ReportKeysResponse struct {
 
 func (x *ReportKeysResponse) Reset() {
 	*x = ReportKeysResponse{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +849,7 @@ func (x *ReportKeysResponse) String() string {
 func (*ReportKeysResponse) ProtoMessage() {}
 
 func (x *ReportKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[8]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +862,7 @@ func (x *ReportKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportKeysResponse.ProtoReflect.Descriptor instead.
 func (*ReportKeysResponse) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{8}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReportKeysResponse) GetWanted() []*WantedKeys {
@@ -829,7 +890,7 @@ type WantedKeys struct {
 
 func (x *WantedKeys) Reset() {
 	*x = WantedKeys{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +902,7 @@ func (x *WantedKeys) String() string {
 func (*WantedKeys) ProtoMessage() {}
 
 func (x *WantedKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[9]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +915,7 @@ func (x *WantedKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedKeys.ProtoReflect.Descriptor instead.
 func (*WantedKeys) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{9}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WantedKeys) GetIndex() int64 {
@@ -887,7 +948,7 @@ type KeyOutcome struct {
 
 func (x *KeyOutcome) Reset() {
 	*x = KeyOutcome{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +960,7 @@ func (x *KeyOutcome) String() string {
 func (*KeyOutcome) ProtoMessage() {}
 
 func (x *KeyOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[10]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +973,7 @@ func (x *KeyOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyOutcome.ProtoReflect.Descriptor instead.
 func (*KeyOutcome) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{10}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KeyOutcome) GetIndex() int64 {
@@ -973,7 +1034,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1046,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[11]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1059,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{11}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ObserveRequest) GetBudget() string {
@@ -1017,7 +1078,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1090,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[12]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1103,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{12}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RenewRequest) GetCsr() []byte {
@@ -1062,7 +1123,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1135,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[13]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1148,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{13}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RenewResponse) GetCertificate() []byte {
@@ -1126,7 +1187,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1199,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[14]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1212,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{14}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Command) GetOp() Command_Op {
@@ -1256,7 +1317,7 @@ type Tenants struct {
 
 func (x *Tenants) Reset() {
 	*x = Tenants{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1329,7 @@ func (x *Tenants) String() string {
 func (*Tenants) ProtoMessage() {}
 
 func (x *Tenants) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[15]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1342,7 @@ func (x *Tenants) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tenants.ProtoReflect.Descriptor instead.
 func (*Tenants) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{15}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Tenants) GetMet() int64 {
@@ -1308,7 +1369,7 @@ type Epoch struct {
 
 func (x *Epoch) Reset() {
 	*x = Epoch{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1381,7 @@ func (x *Epoch) String() string {
 func (*Epoch) ProtoMessage() {}
 
 func (x *Epoch) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[16]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1394,7 @@ func (x *Epoch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Epoch.ProtoReflect.Descriptor instead.
 func (*Epoch) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{16}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Epoch) GetIndex() int64 {
@@ -1362,7 +1423,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1435,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[17]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1448,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{17}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Usage) GetIndex() int64 {
@@ -1438,7 +1499,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1511,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[18]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1524,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{18}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Grant) GetReason() Grant_Reason {
@@ -1562,7 +1623,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1635,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[19]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1648,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{19}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *State) GetWindowMicros() int64 {
@@ -1672,7 +1733,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1745,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[20]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1758,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{20}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Account) GetMember() string {
@@ -1745,7 +1806,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1818,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[21]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1831,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{21}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Standing) GetMember() string {
@@ -1848,7 +1909,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +1921,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[22]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +1934,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{22}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Closed) GetIndex() int64 {
@@ -1918,7 +1979,7 @@ type MemberUsage struct {
 
 func (x *MemberUsage) Reset() {
 	*x = MemberUsage{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +1991,7 @@ func (x *MemberUsage) String() string {
 func (*MemberUsage) ProtoMessage() {}
 
 func (x *MemberUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[23]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2004,7 @@ func (x *MemberUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUsage.ProtoReflect.Descriptor instead.
 func (*MemberUsage) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{23}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MemberUsage) GetMember() string {
@@ -1998,7 +2059,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2071,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_federationpb_federation_proto_msgTypes[24]
+	mi := &file_internal_federationpb_federation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2084,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{24}
+	return file_internal_federationpb_federation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Refusal) GetReason() Refusal_Reason {
@@ -2049,7 +2110,7 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x06KeyAsk\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x03R\x03min\x12\x12\n" +
-	"\x04want\x18\x03 \x01(\x03R\x04want\"\xc3\x02\n" +
+	"\x04want\x18\x03 \x01(\x03R\x04want\"\xf4\x02\n" +
 	"\x11ApplyKeysResponse\x128\n" +
 	"\x06reason\x18\x01 \x01(\x0e2 .weir.federation.v1.Grant.ReasonR\x06reason\x12/\n" +
 	"\x05epoch\x18\x02 \x01(\v2\x19.weir.federation.v1.EpochR\x05epoch\x12\x14\n" +
@@ -2058,7 +2119,11 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\x12retry_after_micros\x18\x05 \x01(\x03R\x10retryAfterMicros\x12\x1d\n" +
 	"\n" +
 	"now_micros\x18\x06 \x01(\x03R\tnowMicros\x124\n" +
-	"\x06grants\x18\a \x03(\v2\x1c.weir.federation.v1.KeyGrantR\x06grants\"T\n" +
+	"\x06grants\x18\a \x03(\v2\x1c.weir.federation.v1.KeyGrantR\x06grants\x12/\n" +
+	"\x04room\x18\b \x01(\v2\x1b.weir.federation.v1.KeyRoomR\x04room\"9\n" +
+	"\aKeyRoom\x12\x1a\n" +
+	"\bcounters\x18\x01 \x01(\x03R\bcounters\x12\x12\n" +
+	"\x04full\x18\x02 \x01(\bR\x04full\"T\n" +
 	"\bKeyGrant\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x1c\n" +
 	"\tremaining\x18\x02 \x01(\x03R\tremaining\x12\x14\n" +
@@ -2235,7 +2300,7 @@ func file_internal_federationpb_federation_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_federationpb_federation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_internal_federationpb_federation_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_internal_federationpb_federation_proto_goTypes = []any{
 	(Command_Op)(0),            // 0: weir.federation.v1.Command.Op
 	(Grant_Reason)(0),          // 1: weir.federation.v1.Grant.Reason
@@ -2244,65 +2309,67 @@ var file_internal_federationpb_federation_proto_goTypes = []any{
 	(*ApplyKeysRequest)(nil),   // 4: weir.federation.v1.ApplyKeysRequest
 	(*KeyAsk)(nil),             // 5: weir.federation.v1.KeyAsk
 	(*ApplyKeysResponse)(nil),  // 6: weir.federation.v1.ApplyKeysResponse
-	(*KeyGrant)(nil),           // 7: weir.federation.v1.KeyGrant
-	(*ReportKeysRequest)(nil),  // 8: weir.federation.v1.ReportKeysRequest
-	(*KeyRow)(nil),             // 9: weir.federation.v1.KeyRow
-	(*KeyCount)(nil),           // 10: weir.federation.v1.KeyCount
-	(*ReportKeysResponse)(nil), // 11: weir.federation.v1.ReportKeysResponse
-	(*WantedKeys)(nil),         // 12: weir.federation.v1.WantedKeys
-	(*KeyOutcome)(nil),         // 13: weir.federation.v1.KeyOutcome
-	(*ObserveRequest)(nil),     // 14: weir.federation.v1.ObserveRequest
-	(*RenewRequest)(nil),       // 15: weir.federation.v1.RenewRequest
-	(*RenewResponse)(nil),      // 16: weir.federation.v1.RenewResponse
-	(*Command)(nil),            // 17: weir.federation.v1.Command
-	(*Tenants)(nil),            // 18: weir.federation.v1.Tenants
-	(*Epoch)(nil),              // 19: weir.federation.v1.Epoch
-	(*Usage)(nil),              // 20: weir.federation.v1.Usage
-	(*Grant)(nil),              // 21: weir.federation.v1.Grant
-	(*State)(nil),              // 22: weir.federation.v1.State
-	(*Account)(nil),            // 23: weir.federation.v1.Account
-	(*Standing)(nil),           // 24: weir.federation.v1.Standing
-	(*Closed)(nil),             // 25: weir.federation.v1.Closed
-	(*MemberUsage)(nil),        // 26: weir.federation.v1.MemberUsage
-	(*Refusal)(nil),            // 27: weir.federation.v1.Refusal
+	(*KeyRoom)(nil),            // 7: weir.federation.v1.KeyRoom
+	(*KeyGrant)(nil),           // 8: weir.federation.v1.KeyGrant
+	(*ReportKeysRequest)(nil),  // 9: weir.federation.v1.ReportKeysRequest
+	(*KeyRow)(nil),             // 10: weir.federation.v1.KeyRow
+	(*KeyCount)(nil),           // 11: weir.federation.v1.KeyCount
+	(*ReportKeysResponse)(nil), // 12: weir.federation.v1.ReportKeysResponse
+	(*WantedKeys)(nil),         // 13: weir.federation.v1.WantedKeys
+	(*KeyOutcome)(nil),         // 14: weir.federation.v1.KeyOutcome
+	(*ObserveRequest)(nil),     // 15: weir.federation.v1.ObserveRequest
+	(*RenewRequest)(nil),       // 16: weir.federation.v1.RenewRequest
+	(*RenewResponse)(nil),      // 17: weir.federation.v1.RenewResponse
+	(*Command)(nil),            // 18: weir.federation.v1.Command
+	(*Tenants)(nil),            // 19: weir.federation.v1.Tenants
+	(*Epoch)(nil),              // 20: weir.federation.v1.Epoch
+	(*Usage)(nil),              // 21: weir.federation.v1.Usage
+	(*Grant)(nil),              // 22: weir.federation.v1.Grant
+	(*State)(nil),              // 23: weir.federation.v1.State
+	(*Account)(nil),            // 24: weir.federation.v1.Account
+	(*Standing)(nil),           // 25: weir.federation.v1.Standing
+	(*Closed)(nil),             // 26: weir.federation.v1.Closed
+	(*MemberUsage)(nil),        // 27: weir.federation.v1.MemberUsage
+	(*Refusal)(nil),            // 28: weir.federation.v1.Refusal
 }
 var file_internal_federationpb_federation_proto_depIdxs = []int32{
-	17, // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
+	18, // 0: weir.federation.v1.ApplyRequest.command:type_name -> weir.federation.v1.Command
 	5,  // 1: weir.federation.v1.ApplyKeysRequest.asks:type_name -> weir.federation.v1.KeyAsk
 	1,  // 2: weir.federation.v1.ApplyKeysResponse.reason:type_name -> weir.federation.v1.Grant.Reason
-	19, // 3: weir.federation.v1.ApplyKeysResponse.epoch:type_name -> weir.federation.v1.Epoch
-	7,  // 4: weir.federation.v1.ApplyKeysResponse.grants:type_name -> weir.federation.v1.KeyGrant
-	9,  // 5: weir.federation.v1.ReportKeysRequest.row:type_name -> weir.federation.v1.KeyRow
-	10, // 6: weir.federation.v1.KeyRow.keys:type_name -> weir.federation.v1.KeyCount
-	12, // 7: weir.federation.v1.ReportKeysResponse.wanted:type_name -> weir.federation.v1.WantedKeys
-	13, // 8: weir.federation.v1.ReportKeysResponse.outcomes:type_name -> weir.federation.v1.KeyOutcome
-	0,  // 9: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
-	19, // 10: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
-	20, // 11: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
-	18, // 12: weir.federation.v1.Command.tenants:type_name -> weir.federation.v1.Tenants
-	1,  // 13: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
-	19, // 14: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
-	23, // 15: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
-	24, // 16: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
-	25, // 17: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
-	18, // 18: weir.federation.v1.Standing.tenants:type_name -> weir.federation.v1.Tenants
-	26, // 19: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
-	2,  // 20: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
-	3,  // 21: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
-	4,  // 22: weir.federation.v1.Federation.ApplyKeys:input_type -> weir.federation.v1.ApplyKeysRequest
-	8,  // 23: weir.federation.v1.Federation.ReportKeys:input_type -> weir.federation.v1.ReportKeysRequest
-	14, // 24: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
-	15, // 25: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
-	21, // 26: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
-	6,  // 27: weir.federation.v1.Federation.ApplyKeys:output_type -> weir.federation.v1.ApplyKeysResponse
-	11, // 28: weir.federation.v1.Federation.ReportKeys:output_type -> weir.federation.v1.ReportKeysResponse
-	22, // 29: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
-	16, // 30: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	20, // 3: weir.federation.v1.ApplyKeysResponse.epoch:type_name -> weir.federation.v1.Epoch
+	8,  // 4: weir.federation.v1.ApplyKeysResponse.grants:type_name -> weir.federation.v1.KeyGrant
+	7,  // 5: weir.federation.v1.ApplyKeysResponse.room:type_name -> weir.federation.v1.KeyRoom
+	10, // 6: weir.federation.v1.ReportKeysRequest.row:type_name -> weir.federation.v1.KeyRow
+	11, // 7: weir.federation.v1.KeyRow.keys:type_name -> weir.federation.v1.KeyCount
+	13, // 8: weir.federation.v1.ReportKeysResponse.wanted:type_name -> weir.federation.v1.WantedKeys
+	14, // 9: weir.federation.v1.ReportKeysResponse.outcomes:type_name -> weir.federation.v1.KeyOutcome
+	0,  // 10: weir.federation.v1.Command.op:type_name -> weir.federation.v1.Command.Op
+	20, // 11: weir.federation.v1.Command.epoch:type_name -> weir.federation.v1.Epoch
+	21, // 12: weir.federation.v1.Command.usage:type_name -> weir.federation.v1.Usage
+	19, // 13: weir.federation.v1.Command.tenants:type_name -> weir.federation.v1.Tenants
+	1,  // 14: weir.federation.v1.Grant.reason:type_name -> weir.federation.v1.Grant.Reason
+	20, // 15: weir.federation.v1.Grant.epoch:type_name -> weir.federation.v1.Epoch
+	24, // 16: weir.federation.v1.State.accounts:type_name -> weir.federation.v1.Account
+	25, // 17: weir.federation.v1.State.standings:type_name -> weir.federation.v1.Standing
+	26, // 18: weir.federation.v1.State.closed:type_name -> weir.federation.v1.Closed
+	19, // 19: weir.federation.v1.Standing.tenants:type_name -> weir.federation.v1.Tenants
+	27, // 20: weir.federation.v1.Closed.usage:type_name -> weir.federation.v1.MemberUsage
+	2,  // 21: weir.federation.v1.Refusal.reason:type_name -> weir.federation.v1.Refusal.Reason
+	3,  // 22: weir.federation.v1.Federation.Apply:input_type -> weir.federation.v1.ApplyRequest
+	4,  // 23: weir.federation.v1.Federation.ApplyKeys:input_type -> weir.federation.v1.ApplyKeysRequest
+	9,  // 24: weir.federation.v1.Federation.ReportKeys:input_type -> weir.federation.v1.ReportKeysRequest
+	15, // 25: weir.federation.v1.Federation.Observe:input_type -> weir.federation.v1.ObserveRequest
+	16, // 26: weir.federation.v1.Federation.Renew:input_type -> weir.federation.v1.RenewRequest
+	22, // 27: weir.federation.v1.Federation.Apply:output_type -> weir.federation.v1.Grant
+	6,  // 28: weir.federation.v1.Federation.ApplyKeys:output_type -> weir.federation.v1.ApplyKeysResponse
+	12, // 29: weir.federation.v1.Federation.ReportKeys:output_type -> weir.federation.v1.ReportKeysResponse
+	23, // 30: weir.federation.v1.Federation.Observe:output_type -> weir.federation.v1.State
+	17, // 31: weir.federation.v1.Federation.Renew:output_type -> weir.federation.v1.RenewResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_internal_federationpb_federation_proto_init() }
@@ -2316,7 +2383,7 @@ func file_internal_federationpb_federation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_federationpb_federation_proto_rawDesc), len(file_internal_federationpb_federation_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,7 @@ func TestEveryFieldOfAReplyIsSent(t *testing.T) {
 	in := &keys.Reply{
 		Reason: ledger.Granted, Epoch: ledger.Epoch{Index: 1, Term: 2}, Limit: 3, ExpiresIn: 4, RetryAfter: 5, Now: 6,
 		Grants: []keys.Grant{{Units: 7, Remaining: 8, Lacks: true}},
+		Room:   keys.Room{Counters: 9, Full: true},
 	}
 	fieldtest.Matter(t, []*keys.Reply{in}, func(r *keys.Reply) (any, error) { return proto.Marshal(replyTo(*r)) }, "Grant.Raise")
 	fieldtest.Matter(t, []*federationpb.ApplyKeysResponse{replyTo(*in)}, func(r *federationpb.ApplyKeysResponse) (any, error) { return replyFrom(r) }, "Grant.Raise")

@@ -89,6 +89,7 @@ func replyTo(r keys.Reply) *federationpb.ApplyKeysResponse {
 	for _, g := range r.Grants {
 		out.Grants = append(out.Grants, &federationpb.KeyGrant{Units: g.Units, Remaining: g.Remaining, Lacks: g.Lacks})
 	}
+	out.Room = &federationpb.KeyRoom{Counters: r.Room.Counters, Full: r.Room.Full}
 	return out
 }
 
@@ -97,13 +98,14 @@ func replyFrom(in *federationpb.ApplyKeysResponse) (keys.Reply, error) {
 	r := keys.Reply{
 		Epoch: epochFrom(in.GetEpoch()), Limit: in.GetLimit(),
 		ExpiresIn: limiter.Micros(in.GetExpiresInMicros()), RetryAfter: limiter.Micros(in.GetRetryAfterMicros()),
-		Now: limiter.Instant(in.GetNowMicros()),
+		Now:  limiter.Instant(in.GetNowMicros()),
+		Room: keys.Room{Counters: in.GetRoom().GetCounters(), Full: in.GetRoom().GetFull()},
 	}
 	var ok bool
 	if r.Reason, ok = reasonFrom(in.GetReason()); !ok {
 		return r, fmt.Errorf("keys are answered for reason %d", in.GetReason())
 	}
-	err := counts(r.Epoch.Index, r.Epoch.Term, r.Limit, int64(r.ExpiresIn), int64(r.RetryAfter), int64(r.Now))
+	err := counts(r.Epoch.Index, r.Epoch.Term, r.Limit, int64(r.ExpiresIn), int64(r.RetryAfter), int64(r.Now), r.Room.Counters)
 	for _, g := range in.GetGrants() {
 		if err == nil {
 			err = counts(g.GetUnits(), g.GetRemaining())

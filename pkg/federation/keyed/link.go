@@ -24,6 +24,7 @@ type link struct {
 
 	refused refusal
 	shown   shown
+	crowd   keys.Crowd
 }
 
 // A refusal is why the coordinator grants nothing of any key.
@@ -60,6 +61,9 @@ func (l *link) hear(reply *keys.Reply, sent, now int64) {
 		l.refused = refusal{reason: reply.Reason, until: now + min(nanos(reply.RetryAfter), longestRefusal)}
 	}
 	l.shown = shown{at: sent, clock: reply.Now}
+	if reply.Reason == ledger.Granted {
+		l.crowd = l.crowd.Hear(reply.Epoch.Index, reply.Room)
+	}
 }
 
 // longestRefusal is how long it is believed that no key is granted anything: what the budget

@@ -82,7 +82,7 @@ func (r *Region) Reconfigure(cfg Config) {
 		return
 	}
 	r.era++
-	r.link.refused = refusal{}
+	r.link.refused, r.link.crowd = refusal{}, keys.Crowd{}
 	for _, v := range r.values {
 		v.purse, v.use, v.later = keys.Purse{}, keys.Use{}, 0
 	}

@@ -12,6 +12,7 @@ type Book struct {
 	Share func(hash string, n int) string
 
 	open  Window // that was open last
+	full  bool   // a key of it had to share a counter
 	had   map[string]int64
 	wants map[int]int64 // units that should be set aside, by group
 }
@@ -22,14 +23,14 @@ func (b *Book) Take(w Window, a KeyAsk) Grant {
 	case same && w.Index < b.open.Index:
 		return Grant{}
 	case !same || w.Index > b.open.Index || b.had == nil:
-		b.had, b.wants = map[string]int64{}, map[int]int64{}
+		b.had, b.wants, b.full = map[string]int64{}, map[int]int64{}, false
 	}
 	b.open = w
 	hash := a.Hash
 	had, known := b.had[hash]
 	if most := w.keys(); !known && len(b.had) >= most {
 		hash = b.Share(hash, max(1, most/sharing))
-		had = b.had[hash]
+		had, b.full = b.had[hash], true
 	}
 	group := GroupOf(hash)
 	g := b.State.Take(w, group, had, a.Ask)
@@ -74,5 +75,5 @@ func (b *Book) Last() Aside {
 	return b.Granted(b.open, used)
 }
 
-// Len returns how many counters there are in the window.
-func (b *Book) Len() int { return len(b.had) }
+// Room returns how full the book of the window is that was open last.
+func (b *Book) Room() Room { return Room{Counters: int64(len(b.had)), Full: b.full} }

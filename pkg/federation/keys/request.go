@@ -39,6 +39,7 @@ type Reply struct {
 	// Grants are those of the asks, in order; none where the Reason is another. One that lacks
 	// units was not decided in time.
 	Grants []Grant
+	Room   Room // as the asks left it; the zero Room where the coordinator does not know
 }
 
 // Validate reports the first thing for which no region may send the request as a

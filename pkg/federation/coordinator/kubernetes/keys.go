@@ -121,6 +121,9 @@ func (b *budget) deal(p ledger.Params, r keys.Request, d *deal) (<-chan struct{}
 			d.rest = append(d.rest, i)
 		}
 	}
+	if len(rest) > 0 {
+		d.reply.Room = m.book.Room()
+	}
 	if !m.book.Due() {
 		return nil, nil
 	}

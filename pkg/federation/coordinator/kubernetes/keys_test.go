@@ -56,9 +56,17 @@ func TestEveryKeyHasTheLimit(t *testing.T) {
 			if err != nil || r.Reason != ledger.Granted || r.Limit != 10 || r.ExpiresIn <= 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
+			if want := (keys.Room{Counters: 3}); r.Room != want {
+				t.Fatalf("room %+v, want %+v", r.Room, want)
+			}
 			for i, g := range r.Grants {
 				got[i+1] += g.Units
 			}
+		}
+		p := params(10, 3)
+		p.Keys = 3
+		if r, err := c.ApplyKeys(t.Context(), id, p, asksFor(1, 4)); err != nil || units(r) != 1 || r.Room != (keys.Room{Counters: 4, Full: true}) {
+			t.Errorf("one key more than there is room for: %+v, %v", r, err)
 		}
 		if diff := cmp.Diff(map[int]int64{1: 10, 2: 10, 3: 10}, got); diff != "" {
 			t.Error(diff)

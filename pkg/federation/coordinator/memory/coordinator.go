@@ -115,6 +115,7 @@ func (c *Coordinator) ApplyKeys(ctx context.Context, id string, p ledger.Params,
 	for _, a := range r.Asks {
 		reply.Grants = append(reply.Grants, book.Take(w, a))
 	}
+	reply.Room = book.Room()
 	return reply, nil
 }
 
