@@ -30,13 +30,24 @@ func budgetConditionsOf(s *budgetScope) []metav1.Condition {
 		return rejected(v1alpha1.NotAMemberReason, s.stranger())
 	}
 	reached := connected(s)
-	return []metav1.Condition{
+	all := []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the budget is valid"}, s.doubts...), "; ")),
 		reached,
 		learning(s),
 		budgetWithinBound(s),
 		condition.Summary(v1alpha1.ReadyCondition, v1alpha1.ReadyReason, reached.Message, reached),
 	}
+	if s.observation.Keys.Full {
+		all = append(all, budgetKeysFull())
+	}
+	return all
+}
+
+// budgetKeysFull says that clients are refused with others.
+func budgetKeysFull() metav1.Condition {
+	return condition.True(v1alpha1.KeysFullCondition, v1alpha1.NoRoomReason,
+		"more values of the key were in demand in a window than maxKeys of the hub's object, so those that came later share limits, one for each 8 of maxKeys, until the window is over: "+
+			"where clients choose the values, let the policies put a limit by ClientIP before it; otherwise raise key.maxKeys")
 }
 
 // learning is True while the ledger cannot know what is granted of the open window.
@@ -78,6 +89,9 @@ func budgetWithinBound(s *budgetScope) metav1.Condition {
 	switch {
 	case !s.running():
 		return condition.Unknown(kind, v1alpha1.StartingReason, notMeasured)
+	case s.keyed() && s.enforced.Hub == nil && !s.keeps():
+		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
+			fmt.Sprintf("only a hub measures the values of a key, and %s keeps them: WithinBound of the policies is of this cluster", s.root()))
 	case f.Verdict == audit.Exceeded:
 		return condition.False(kind, v1alpha1.BoundExceededReason, s.exceeded(f.Overshoot))
 	case !s.connected() && f.Window == nil:
@@ -106,9 +120,17 @@ func (s *budgetScope) exceeded(o *budgetaudit.Overshoot) string {
 	if o == nil {
 		return "more was admitted than the limit allows"
 	}
-	return fmt.Sprintf("all members together admitted %d too many in the window that ended at %s; "+
+	return fmt.Sprintf("all members together admitted %d too many%s in the window that ended at %s; "+
 		"make sure that rate.limit is the same in every cluster, and that the id %s is kept by one coordinator only",
-		o.Worst, o.WorstEnd.UTC().Format(milliseconds), s.budget.Spec.ID)
+		o.Worst, s.ofValue(), o.WorstEnd.UTC().Format(milliseconds), s.budget.Spec.ID)
+}
+
+// ofValue says that a figure is of one value of the key; nothing is for a budget without one.
+func (s *budgetScope) ofValue() string {
+	if s.keyed() {
+		return " of a value of the key"
+	}
+	return ""
 }
 
 func withinLimit(o *budgetaudit.Overshoot) string {
@@ -226,8 +248,8 @@ func (s *budgetScope) trouble(p budget.Problem) trouble {
 		}
 	case budget.Mismatched:
 		return trouble{
-			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s", root, s.budget.Spec.Rate.Window),
-			"set rate.window to the same in every cluster; it counts once the open window is over",
+			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s, or only one of the two objects has a key", root, s.budget.Spec.Rate.Window),
+			"set rate.window and key to the same in every cluster; a window counts once the open one is over",
 		}
 	case budget.Partitioned, budget.Starting:
 	}

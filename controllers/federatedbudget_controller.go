@@ -249,7 +249,13 @@ func (s *budgetScope) credentials() string {
 	return fmt.Sprintf("Secret %s of namespace %s", name, namespace)
 }
 
+// keyed reports whether each value of a key has the limit.
+func (s *budgetScope) keyed() bool { return s.enforced.Params.Keys > 0 }
+
 // rate is the budget's in words.
 func (s *budgetScope) rate(limit int64) string {
+	if s.keyed() {
+		return fmt.Sprintf("%d per %s of each value of the key", limit, s.budget.Spec.Rate.Window)
+	}
 	return fmt.Sprintf("%d per %s", limit, s.budget.Spec.Rate.Window)
 }

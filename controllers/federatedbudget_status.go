@@ -30,8 +30,12 @@ func budgetStatusOf(s *budgetScope) v1alpha1.FederatedBudgetStatus {
 		s.measured(&status)
 		if l := s.ledger(); l != nil {
 			status.MeasuredAt = &metav1.Time{Time: s.now.Truncate(time.Second)}
-			status.Allocation = division(l, s.enforced.Params)
 			status.Members = s.members(l)
+			if s.keyed() {
+				status.Keys = keysStatus(s.observation.Keys)
+			} else {
+				status.Allocation = division(l, s.enforced.Params)
+			}
 			status.Coordination = coordination(&s.observation.Figures)
 		}
 	}
@@ -77,18 +81,31 @@ func division(l *ledger.State, p ledger.Params) *v1alpha1.BudgetDivision {
 	}
 }
 
+// keysStatus is what is known of the values of a budget with a key.
+func keysStatus(k budget.Keys) *v1alpha1.BudgetKeysStatus {
+	out := &v1alpha1.BudgetKeysStatus{InCluster: k.InCluster}
+	if k.InUse > 0 {
+		out.InUse = &k.InUse
+	}
+	return out
+}
+
 // members returns the figures of each member of the spec, by name.
 func (s *budgetScope) members(l *ledger.State) []v1alpha1.BudgetMemberStatus {
 	out := make([]v1alpha1.BudgetMemberStatus, 0, len(s.enforced.Params.Members))
 	for _, m := range s.enforced.Params.Members {
 		status := v1alpha1.BudgetMemberStatus{
-			Name: m.Name, State: v1alpha1.MemberNever,
-			Granted: new(l.GrantedTo(s.enforced.Params, m.Name)), Used: s.used(m.Name),
+			Name: m.Name, State: v1alpha1.MemberNever, Used: s.used(m.Name),
+		}
+		if !s.keyed() {
+			status.Granted = new(l.GrantedTo(s.enforced.Params, m.Name))
 		}
 		if t, heard := l.StandingOf(m.Name); heard {
 			status.State = s.state(m.Name, t.Seen)
 			status.LastSeenTime = &metav1.Time{Time: time.UnixMicro(int64(t.Seen)).Truncate(time.Second)}
-			status.Wanted = new(t.Demand)
+			if !s.keyed() {
+				status.Wanted = new(t.Demand)
+			}
 			if s.enforced.Params.Slices {
 				status.Slice = new(t.Slice)
 			}
@@ -109,7 +126,7 @@ func (s *budgetScope) state(member string, seen limiter.Instant) v1alpha1.Member
 
 // used returns what a member reported that it admitted in the window measured last.
 func (s *budgetScope) used(member string) *int64 {
-	if w := s.observation.Figures.Window; w != nil {
+	if w := s.observation.Figures.Window; w != nil && !s.keyed() {
 		for _, u := range w.Usage {
 			if u.Member == member && u.Reported {
 				return new(u.Admitted)
@@ -145,6 +162,9 @@ func (s *budgetScope) measured(status *v1alpha1.FederatedBudgetStatus) {
 // summary returns the columns that kubectl prints.
 func (s *budgetScope) summary(status *v1alpha1.FederatedBudgetStatus) v1alpha1.BudgetSummary {
 	window := s.observation.Figures.Window
+	if s.keyed() {
+		window = nil // its ledger counts no units: each value has a limit of its own
+	}
 	return v1alpha1.BudgetSummary{
 		Limit:         budgetRate(s.budget.Spec.Rate),
 		Members:       membersColumn(status.Members),

@@ -167,6 +167,9 @@ func fingerprint(s *scope) string {
 	for _, l := range s.enforced.Limits {
 		if l.Budget != nil {
 			_, _ = fmt.Fprintf(&b, "/%s=%v", l.Budget.ID, l.Rates)
+			if l.Key != nil {
+				_, _ = fmt.Fprintf(&b, "/%d%+v", l.Clusters, *l.Key)
+			}
 		}
 	}
 	for _, v := range s.verifications {

@@ -10,7 +10,7 @@ type FederatedBudgetStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Accepted, Connected, Learning, WithinBound, Ready and, while
-	// it is True, Stalled.
+	// they are True, KeysFull and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -32,7 +32,7 @@ type FederatedBudgetStatus struct {
 	Root *BudgetRoot `json:"root,omitempty"`
 
 	// allocation is how the open window was divided when the coordinator answered
-	// last.
+	// last. Absent with a key: each value is divided by itself.
 	// +optional
 	Allocation *BudgetDivision `json:"allocation,omitempty"`
 
@@ -48,17 +48,22 @@ type FederatedBudgetStatus struct {
 	// +optional
 	Coordination *BudgetCoordination `json:"coordination,omitempty"`
 
+	// keys are the figures of a budget with a key.
+	// +optional
+	Keys *BudgetKeysStatus `json:"keys,omitempty"`
+
 	// windowEnd is the end of the last closed window that was measured, on the
 	// coordinator's clock.
 	// +optional
 	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
 
-	// overshoot is what all clusters together admitted beyond the limit.
+	// overshoot is what all clusters together admitted beyond the limit; with a
+	// key, of the value that exceeded it the most.
 	// +optional
 	Overshoot *Overshoot `json:"overshoot,omitempty"`
 
 	// underUtilization is the part of the limit that was there while requests were
-	// refused in some cluster.
+	// refused in some cluster; with a key, of the value with the largest.
 	// +optional
 	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
 
@@ -156,23 +161,25 @@ type BudgetMemberStatus struct {
 	State MemberState `json:"state"`
 
 	// granted is how many units of the open window the member was granted and did
-	// not give back.
+	// not give back. Absent with a key.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Granted *int64 `json:"granted,omitempty"`
 
-	// wanted is how many units of the open window the member says it wants.
+	// wanted is how many units of the open window the member says it wants. Absent
+	// with a key.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Wanted *int64 `json:"wanted,omitempty"`
 
-	// slice is how many units of each window the member may use without asking.
+	// slice is how many units of each window the member may use without asking;
+	// with a key, of each value.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slice *int64 `json:"slice,omitempty"`
 
 	// used is how many units the member admitted in the window that ended at
-	// windowEnd. Absent until it reported them.
+	// windowEnd. Absent until it reported them, and with a key.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Used *int64 `json:"used,omitempty"`
@@ -207,6 +214,22 @@ type BudgetCoordination struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=24
 	UnitsPerLease string `json:"unitsPerLease,omitempty"`
+}
+
+// BudgetKeysStatus are the figures of a budget with a key.
+type BudgetKeysStatus struct {
+	// inUse is how many counters the hub had for values in the open window, or in
+	// the one before when those were more. Absent while it is not known, and where
+	// a Redis or Postgres keeps the budget.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	InUse *int64 `json:"inUse,omitempty"`
+
+	// inCluster is how many values the leading controller of this cluster
+	// remembers.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	InCluster int64 `json:"inCluster"`
 }
 
 // BudgetSummary holds ready-made strings for the columns that kubectl prints.

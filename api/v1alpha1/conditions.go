@@ -48,8 +48,8 @@ const (
 	JWTKeysCondition = "JWTKeysAvailable"
 
 	// KeysFullCondition, of a RateLimitPolicy: the controller's own store, or a
-	// sidecar, has no room for more values of a limit's key. It is there while it
-	// is True.
+	// sidecar, has no room for more values of a limit's key. Of a FederatedBudget:
+	// the hub has none for more values of its key. It is there while it is True.
 	KeysFullCondition = "KeysFull"
 )
 
@@ -135,7 +135,7 @@ const (
 	CertificateExpiredReason = "CertificateExpired" // False
 	UnknownMemberReason      = "UnknownMember"      // False: the budget does not list this cluster there
 	UnknownBudgetReason      = "UnknownBudget"      // False: it has no budget with this id
-	MismatchedReason         = "Mismatched"         // False: it keeps the budget in windows of another length
+	MismatchedReason         = "Mismatched"         // False: it keeps the budget in windows of another length, or only one of the two objects has a key
 )
 
 // Reasons of LearningCondition. StartingReason makes it Unknown.
@@ -156,6 +156,6 @@ const (
 // Reasons of KeysFullCondition. Where it is True for both, NoRoomReason is
 // shown.
 const (
-	NoRoomReason       = "NoRoom"       // True: in the controller's store, values that are new share counters
+	NoRoomReason       = "NoRoom"       // True: in the controller's store, or in the hub, values that are new share counters
 	NoRoomInPodsReason = "NoRoomInPods" // True: in sidecars, values that are new share counters
 )

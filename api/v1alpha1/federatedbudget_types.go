@@ -53,12 +53,20 @@ type FederatedBudgetList struct {
 }
 
 // FederatedBudgetSpec is the budget that the clusters share, and how this one
-// takes part. Id and rate.window have to be the same in all of them. For
-// rate.limit, members and allocation, the hub's values count where there is a
-// hub.
+// takes part. Id, rate.window and key have to be the same in all of them. For
+// rate.limit, members, allocation and key.maxKeys, the hub's values count where
+// there is a hub.
 // +kubebuilder:validation:XValidation:rule="self.members.map(m, m.nominal).sum() <= self.rate.limit",fieldPath=".members",message="the nominal of all members add up to more than rate.limit: lower some of them, or raise rate.limit"
 // +kubebuilder:validation:XValidation:rule="!has(self.hub) || (self.coordinator.type == 'Kubernetes' && !has(self.coordinator.blockPercent))",fieldPath=".coordinator",reason=FieldValueForbidden,message="the hub keeps this budget by what its own object says: remove coordinator, or remove hub to keep or reach the budget from this cluster"
 // +kubebuilder:validation:XValidation:rule="self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.allocation == 'FirstCome'",fieldPath=".allocation",message="units of a value are for the member that asks first: set allocation to FirstCome, or remove key"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.members.all(m, m.weight == 1 && !has(m.borrowingLimit) && !has(m.lendingLimit))",fieldPath=".members",reason=FieldValueForbidden,message="units of a value are not divided by weight, borrowed or lent: remove weight, borrowingLimit and lendingLimit of all members, or remove key"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.onCoordinatorOutage.action == 'Nominal' || self.members.all(m, m.nominal == 0)",fieldPath=".members",reason=FieldValueForbidden,message="with a key a nominal is what a member keeps of each value to use without asking: remove the nominal of all members, or set onCoordinatorOutage.action to Nominal"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.onCoordinatorOutage.action != 'RegionalOnly'",fieldPath=".onCoordinatorOutage.action",message="a value is granted what it uses, and nothing ahead of an outage: set action to FailClosed or Nominal, or remove key"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.onCoordinatorOutage.action != 'Nominal' || has(self.hub) || self.coordinator.type == 'Kubernetes'",fieldPath=".onCoordinatorOutage.action",message="only a hub keeps what members use of each value without asking: set action to FailClosed, or keep the budget in a hub"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || self.escrow.type == 'Controller'",fieldPath=".escrow.type",message="the leading controller keeps what it was granted of each value: set type to Controller, or remove key"
+// +kubebuilder:validation:XValidation:rule="!has(self.key) || (self.batch.type == 'Adaptive' && self.batch.size == 16)",fieldPath=".batch",reason=FieldValueForbidden,message="a value is granted by how much it used before: remove batch, or remove key"
+// +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || self.coordinator.type == 'Kubernetes' || has(self.key) == has(oldSelf.key)",fieldPath=".key",message="a Redis or Postgres counts the values of a key apart from a budget without one, so the open window would be granted a second time: set it back, or create a FederatedBudget with another id"
 // +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || (self.coordinator.type == oldSelf.coordinator.type && (!has(self.coordinator.redis) || !has(oldSelf.coordinator.redis) || ((has(self.coordinator.redis.address) ? has(oldSelf.coordinator.redis.address) && self.coordinator.redis.address == oldSelf.coordinator.redis.address : !has(oldSelf.coordinator.redis.address)) && (has(self.coordinator.redis.sentinel) ? has(oldSelf.coordinator.redis.sentinel) && self.coordinator.redis.sentinel.primary == oldSelf.coordinator.redis.sentinel.primary && self.coordinator.redis.sentinel.addresses == oldSelf.coordinator.redis.sentinel.addresses : !has(oldSelf.coordinator.redis.sentinel)) && (has(self.coordinator.redis.cluster) ? has(oldSelf.coordinator.redis.cluster) && self.coordinator.redis.cluster.addresses == oldSelf.coordinator.redis.cluster.addresses : !has(oldSelf.coordinator.redis.cluster)) && (has(self.coordinator.redis.rest) ? has(oldSelf.coordinator.redis.rest) && self.coordinator.redis.rest.url == oldSelf.coordinator.redis.rest.url : !has(oldSelf.coordinator.redis.rest)))) && (!has(self.coordinator.postgres) || !has(oldSelf.coordinator.postgres) || (self.coordinator.postgres.address == oldSelf.coordinator.postgres.address && self.coordinator.postgres.database == oldSelf.coordinator.postgres.database)))",fieldPath=".coordinator",message="the coordinator cannot be changed, because members that still ask the old one would be granted the window a second time: set it back, or delete the budget in every cluster and create it again"
 type FederatedBudgetSpec struct {
 	// id joins the objects of the clusters to one budget: 1 to 128 lower-case
@@ -74,6 +82,13 @@ type FederatedBudgetSpec struct {
 	// rate is the limit over all clusters together.
 	// +required
 	Rate BudgetRate `json:"rate"`
+
+	// key gives each value of its parts the whole limit, over all clusters
+	// together. Limits that draw from the budget count by it, and have no key of
+	// their own. It needs allocation FirstCome.
+	// Absent: one limit for all requests.
+	// +optional
+	Key *BudgetKey `json:"key,omitempty"`
 
 	// members are the clusters that share the budget, 1 to 64. Each names itself
 	// by the flag --cluster-name of its controller.

@@ -22,8 +22,8 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="(has(self.scope) && self.scope == 'Federated') || !has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueForbidden,message="budgetRef is read only with scope Federated: remove it, or set scope to Federated and remove rates"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || has(self.budgetRef)",fieldPath=".budgetRef",reason=FieldValueRequired,message="scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace, or set scope to Fleet and rates"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.rates)",fieldPath=".rates",reason=FieldValueForbidden,message="with scope Federated the rate is that of the FederatedBudget: remove rates, or set scope to Fleet"
-// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.key)",fieldPath=".key",reason=FieldValueForbidden,message="a FederatedBudget is one counter: remove key, or set scope to Fleet"
-// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.overrides)",fieldPath=".overrides",reason=FieldValueForbidden,message="a FederatedBudget is one counter with one rate: remove overrides, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.key)",fieldPath=".key",reason=FieldValueForbidden,message="with scope Federated the key is that of the FederatedBudget: remove key here and set spec.key there, or set scope to Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || !has(self.overrides)",fieldPath=".overrides",reason=FieldValueForbidden,message="a FederatedBudget has one rate: remove overrides, or set scope to Fleet"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.combine == 'All'",fieldPath=".combine",reason=FieldValueForbidden,message="a FederatedBudget has one rate, so there is nothing to combine: remove combine, or set scope to Fleet"
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Federated' || self.algorithm == 'FixedWindow'",fieldPath=".algorithm",message="a FederatedBudget admits its limit in each window: set algorithm to FixedWindow, or set scope to Fleet"
 type Limit struct {
@@ -59,7 +59,7 @@ type Limit struct {
 	Exempt []Match `json:"exempt,omitempty"`
 
 	// key splits the limit into one counter for each value. Absent: one counter
-	// for the whole fleet.
+	// for the whole fleet; with scope Federated the key is that of the budget.
 	// +optional
 	Key *Key `json:"key,omitempty"`
 
@@ -84,9 +84,9 @@ type Limit struct {
 
 	// scope says which pods share the limit.
 	// Fleet, the default: the selected pods of this cluster, at rates.
-	// Federated: those of several clusters, at the rate of the FederatedBudget
-	// that budgetRef names. The controller of each cluster leases from it for its
-	// pods, so the policy's store is Controller.
+	// Federated: those of several clusters, at the rate, and by the key, of the
+	// FederatedBudget that budgetRef names. The controller of each cluster leases
+	// from it for its pods, so the policy's store is Controller.
 	// +optional
 	Scope LimitScope `json:"scope,omitempty"`
 

@@ -23,6 +23,7 @@ type FederatedBudget struct {
 	Generation int64
 	Member     string        // this cluster's name among the members
 	Params     ledger.Params // on a member of a hub what the object says; the hub's count
+	Key        *Key          // of which each value has the whole limit; nil: the budget is one counter
 
 	// Hub is where the budget is kept by another cluster; nil when this cluster keeps
 	// it itself or, with a Coordinator of another type, reaches it directly.
@@ -76,8 +77,8 @@ func IsBudgetID(id string) bool { return len(id) <= MaxBudgetID && budgetID.Matc
 // maxClusters is how many may share a budget.
 const maxClusters = ledger.MaxMembers
 
-// validateBudget refuses what a budget cannot be: it is one counter of plain windows
-// that only the controller leases from. Nothing is asked of a store that is being
+// validateBudget refuses what a budget cannot be: it is one counter, or one for each value, of
+// plain windows that only the controller leases from. Nothing is asked of a store that is being
 // drained.
 func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	if !IsBudgetID(l.Budget.ID) {
@@ -98,6 +99,12 @@ func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	}
 	if l.Key != nil && l.Clusters == 0 {
 		errs.add(path+".key", "splits the limit, but the budget has no key: it is one counter")
+	}
+	if l.Key == nil && l.Clusters > 0 {
+		errs.add(path+".clusters", "is %d, but the limit has no key: they share one counter", l.Clusters)
+	}
+	if l.Key != nil && l.Fairness != nil {
+		errs.add(path+".fairness", "splits the limit of a value, but a budget with a key is not split over tenants")
 	}
 	if l.Clusters < 0 || l.Clusters > maxClusters {
 		errs.add(path+".clusters", "is %d, must be 0 to %d", l.Clusters, maxClusters)

@@ -36,6 +36,17 @@ type Observation struct {
 	Read   limiter.Instant
 
 	Figures budgetaudit.Figures
+	Keys    Keys
+}
+
+// Keys are what is known of the values of a budget with a key.
+type Keys struct {
+	InCluster int64 // values that this process remembers
+	// InUse is how many counters the coordinator had for values in the open window, or in the
+	// one before when those were more; 0 while nothing is known. Full says that some values
+	// shared one, for want of room.
+	InUse int64
+	Full  bool
 }
 
 // A Link is how this cluster stands with the coordinator of a budget.
@@ -71,7 +82,8 @@ const (
 	UnknownBudget Problem = "UnknownBudget"
 	// UnknownMember: it keeps the budget, and the budget lists no such member.
 	UnknownMember Problem = "UnknownMember"
-	// Mismatched: it keeps the budget in windows of another length.
+	// Mismatched: it keeps the budget in windows of another length, or only one of it and the
+	// member's object has a key.
 	Mismatched Problem = "Mismatched"
 )
 

@@ -33,6 +33,7 @@ func TestEveryFieldOfABudgetReachesTheEngine(t *testing.T) {
 	},
 		"FederatedBudget.Namespace", "FederatedBudget.Name", "FederatedBudget.Generation", // which the part reads
 		"FederatedBudget.Hub", "FederatedBudget.Coordinator", "FederatedBudget.Escrow", // which places read
+		"FederatedBudget.Key",                                               // by which sidecars count
 		"Config.Patience", "Config.Timeout", "Config.Probe", "Config.Clock") // which are the same for all
 }
 

@@ -1,6 +1,7 @@
 package region
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type root struct {
 	audits   *hub.Audits
 	mu       sync.Mutex
 	failure  error
+	keyless  error // of reports of values
 	commands []ledger.Command
 	hangs    bool
 	loses    ledger.Op // commands of that kind
@@ -129,7 +131,7 @@ func (r *root) ApplyKeys(ctx context.Context, id string, p ledger.Params, q keys
 
 func (r *root) ReportKeys(ctx context.Context, id, member string, p ledger.Params, row *budgetaudit.ValueRow) (budgetaudit.Answer, error) {
 	r.mu.Lock()
-	err := r.failure
+	err := cmp.Or(r.failure, r.keyless)
 	if row != nil && member == "a" {
 		r.rows = append(r.rows, *row)
 	}
@@ -161,6 +163,13 @@ func (r *root) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = err
+}
+
+// knows has reports of values be refused with an error; nil ends that.
+func (r *root) knows(refusal error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keyless = refusal
 }
 
 // lose lets commands of that kind get lost; 0 ends that.

@@ -21,6 +21,7 @@ type face struct {
 	behind     bool
 	verdict    audit.Verdict
 	escrow     string
+	full       bool // of values
 	generation int64
 
 	since time.Time // of the problem, or of there being none
@@ -35,7 +36,7 @@ func (p *part) turned() bool {
 	now := time.Now()
 	next := face{
 		problem: linkOf(s, p.seen, p.kept[0].own()).Problem, term: s.Epoch.Term, learning: s.Learning,
-		behind: s.Grant.Reason == ledger.Behind, verdict: p.audit.Figures(now).Verdict, escrow: textOf(s.EscrowErr),
+		behind: s.Grant.Reason == ledger.Behind, verdict: p.audit.Figures(now).Verdict, escrow: textOf(s.EscrowErr), full: p.keys().Full,
 		generation: p.budget.Generation, since: p.face.since, began: p.face.began,
 	}
 	if next.problem != p.face.problem {
@@ -73,6 +74,7 @@ func (p *part) observe() budget.Observation {
 		Ledger:      p.seen.state,
 		Read:        readAt(s, p.seen),
 		Figures:     p.audit.Figures(time.Now()),
+		Keys:        p.keys(),
 	}
 	out.Link.Since = p.face.since
 	out.Certificate.Ends = p.ledger.certified()
@@ -84,6 +86,15 @@ func (p *part) observe() budget.Observation {
 		out.Learning = s.Heard.Add(time.Duration(s.Grant.RetryAfter) * time.Microsecond)
 	}
 	return out
+}
+
+// keys returns what is known of the values of the budget.
+func (p *part) keys() budget.Keys {
+	if p.values == nil {
+		return budget.Keys{}
+	}
+	v := p.values.Stats()
+	return budget.Keys{InCluster: int64(v.Values), InUse: v.Room.Counters, Full: v.Room.Full}
 }
 
 // readAt returns when the ledger was read, on the coordinator's clock: as it returned the

@@ -52,7 +52,9 @@ type part struct {
 type sight struct {
 	state *ledger.State // nil before the first
 	err   error         // of the last look
-	at    time.Time     // of the first look, when the ledger was last seen to be open
+	// keyless is how the hub said last that it keeps the budget without a key; nil when it did not.
+	keyless error
+	at      time.Time // of the first look, when the ledger was last seen to be open
 }
 
 // A span is between the looks before and after something happened.

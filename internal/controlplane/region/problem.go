@@ -1,6 +1,7 @@
 package region
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/weir-dev/weir/internal/controlplane/budget"
@@ -47,7 +48,7 @@ var answers = map[ledger.Reason]struct {
 // linkOf returns the state of the link to the coordinator, without since when: by the last
 // look and by the results of the engine's commands.
 func linkOf(s federation.Stats, seen sight, own bool) budget.Link {
-	failure := seen.err
+	failure := cmp.Or(seen.err, seen.keyless)
 	if failure == nil && !s.Connected {
 		failure = s.Err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -30,6 +31,7 @@ func (p *part) reportValues(ctx context.Context, state *ledger.State, counts *bu
 	var answer *budgetaudit.Answer
 	for _, row := range rows[min(1, len(rows)-1):] {
 		a, err := ledgerLine{p.ledger}.ReportKeys(ctx, p.id, p.member, p.params(), row)
+		p.refusedValues(err)
 		if _, away := errors.AsType[*store.UnavailableError](err); away {
 			break // the next look sends it again
 		}
@@ -37,6 +39,17 @@ func (p *part) reportValues(ctx context.Context, state *ledger.State, counts *bu
 	}
 	if answer != nil {
 		p.learn(state, answer, units)
+	}
+}
+
+// refusedValues notes whether the hub says that it keeps the budget without a key: it answers a
+// look all the same.
+func (p *part) refusedValues(err error) {
+	refused, ok := errors.AsType[*hub.RefusedError](err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen.keyless = nil; ok && refused.Reason == hub.Mismatched {
+		p.seen.keyless = err
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -138,6 +140,72 @@ func TestASliceOfEachValueGoesOnWithoutTheHub(t *testing.T) {
 	})
 }
 
+// TestAHubThatKeepsTheBudgetWithoutAKey answers looks, and no value is granted anything: status says so
+// though nobody asks, until the hub's object has a key.
+func TestAHubThatKeepsTheBudgetWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := at(perValue("shop/users", 10), "hub:1")
+		w := start(t, of)
+		defer w.end()
+		time.Sleep(7 * time.Second)
+		if o := w.set.Observe("shop", "budget"); o.Link.Problem != "" {
+			t.Fatalf("of a hub that knows the key: %+v", o.Link)
+		}
+		w.root("hub:1").knows(&hub.RefusedError{Endpoint: "hub:1", Reason: hub.Mismatched, Message: "give both the same"})
+		time.Sleep(7 * time.Second)
+		if o := w.set.Observe("shop", "budget"); o.Link.Problem != budget.Mismatched || !strings.Contains(o.Link.Detail, "give both the same") {
+			t.Errorf("%+v, want Mismatched", o.Link)
+		}
+		w.root("hub:1").knows(&hub.RefusedError{Endpoint: "hub:1", Reason: hub.Invalid, Message: "of another version"})
+		time.Sleep(7 * time.Second)
+		if o := w.set.Observe("shop", "budget"); o.Link.Problem != "" {
+			t.Errorf("a hub that does not measure values: %+v", o.Link)
+		}
+	})
+}
+
+// TestTheRoomForValuesIsKnown of the hub and of this process, and for no longer than it matters.
+func TestTheRoomForValuesIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := at(perValue("shop/users", 10), "hub:1")
+		of.Params.Keys = 2
+		plain := own("shop/plain", 10)
+		plain.Name = "plain"
+		w := start(t, of, plain)
+		defer w.end()
+		begin := func() {
+			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 100*time.Millisecond)))
+		}
+		begin()
+		has := func(when string, want budget.Keys) {
+			t.Helper()
+			if got := w.set.Observe("shop", "budget").Keys; got != want {
+				t.Errorf("%s: %+v, want %+v", when, got, want)
+			}
+		}
+		w.all(of, "one", "alice")
+		w.all(of, "one", "bob")
+		has("as many as there is room for", budget.Keys{InCluster: 2, InUse: 2})
+		w.all(of, "one", "carol")
+		has("one more", budget.Keys{InCluster: 3, InUse: 3, Full: true})
+		if !w.set.parts[of.ID].turned() {
+			t.Error("that is not written at once")
+		}
+		begin()
+		w.all(of, "one", "alice")
+		if got := w.set.Observe("shop", "budget").Keys; got.InUse != 3 || !got.Full {
+			t.Errorf("in the next window: %+v, want what the one before was", got)
+		}
+		begin()
+		if got := w.set.Observe("shop", "budget").Keys; got.InUse != 1 || got.Full {
+			t.Errorf("in the window after that: %+v", got)
+		}
+		if got := w.set.Observe("shop", "plain").Keys; got != (budget.Keys{}) {
+			t.Errorf("of a budget without a key: %+v", got)
+		}
+	})
+}
+
 // TestTheKeyIsTakenAwayAndGiven deletes a budget and creates it with a key, and without.
 func TestTheKeyIsTakenAwayAndGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -184,6 +252,7 @@ func TestEveryFieldOfABudgetReachesTheValues(t *testing.T) {
 		"FederatedBudget.Namespace", "FederatedBudget.Name", "FederatedBudget.Generation", // which the part reads
 		"FederatedBudget.Hub", "FederatedBudget.Coordinator", "FederatedBudget.Escrow", // which places read
 		"FederatedBudget.OnCoordinatorOutage", "FederatedBudget.Batch", // which are of budgets without a key
+		"FederatedBudget.Key",                                                              // by which sidecars count
 		"Config.Patience", "Config.Timeout", "Config.Probe", "Config.Clock", "Config.Keys") // which are the same for all
 }
 

@@ -38,7 +38,7 @@ func stranger(b *v1alpha1.FederatedBudget, self string) string {
 // translateBudget returns the translation of b but for the member that this cluster is,
 // and all that is wrong with it. Where it returns errors the translation is of no use.
 func translateBudget(b *v1alpha1.FederatedBudget) (policy.FederatedBudget, field.ErrorList) {
-	spec, t := field.NewPath("spec"), translator{}
+	spec, t := field.NewPath("spec"), translator{trusts: true, lent: true}
 	translated := policy.FederatedBudget{
 		ID:                  b.Spec.ID,
 		Namespace:           b.Namespace,
@@ -57,6 +57,10 @@ func translateBudget(b *v1alpha1.FederatedBudget) (policy.FederatedBudget, field
 			Slices:   slicing(&b.Spec),
 			Block:    block(&b.Spec),
 		},
+	}
+	if k := b.Spec.Key; k != nil {
+		translated.Key = t.key(spec.Child("key"), &v1alpha1.Key{Parts: k.Parts, OnMissing: k.OnMissing, MaxKeys: k.MaxKeys})
+		translated.Params.Keys = int64(k.MaxKeys)
 	}
 	if len(t.errs) > 0 {
 		return translated, t.errs

@@ -14,7 +14,7 @@ import (
 // doubts returns what works and may yet not be what was meant.
 func doubts(p *v1alpha1.RateLimitPolicy, translated policy.Policy) []string {
 	spec := field.NewPath("spec")
-	warnings := slices.Concat(clientIPDoubts(spec, p), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), openToken(spec, p), unusedResume(spec, p, &translated))
+	warnings := slices.Concat(clientIPDoubts(spec, p, translated.Limits), jwtDoubts(spec.Child("jwtProviders"), &translated), namelessUser(spec, p), openToken(spec, p), unusedResume(spec, p, &translated))
 	if translated.Consistency.Mode == policy.Leased {
 		warnings = append(warnings, leaseDoubts(spec.Child("consistency", "lease"), p, &translated)...)
 	}
@@ -31,8 +31,8 @@ func warn(path *field.Path, format string, args ...any) string {
 
 // clientIPDoubts are about proxies that are trusted for nothing, and addresses that may be those of
 // proxies.
-func clientIPDoubts(spec *field.Path, p *v1alpha1.RateLimitPolicy) []string {
-	used, trusts := slices.ContainsFunc(p.Spec.Limits, usesClientIP), p.Spec.ClientIP != nil
+func clientIPDoubts(spec *field.Path, p *v1alpha1.RateLimitPolicy, limits []policy.Limit) []string {
+	used, trusts := slices.ContainsFunc(p.Spec.Limits, usesClientIP) || slices.ContainsFunc(limits, drawsByClient), p.Spec.ClientIP != nil
 	switch {
 	case trusts && !used:
 		return []string{warn(spec.Child("clientIP"), "no limit has a key part of type ClientIP or PeerIdentity, sourceCIDRs or an expression over request.clientIP, so this has no effect: add one or remove clientIP")}
@@ -75,6 +75,13 @@ func usesClientIP(l v1alpha1.Limit) bool {
 	return l.Key != nil && slices.ContainsFunc(l.Key.Parts, isOfClient) ||
 		l.Fairness != nil && isOfClient(l.Fairness.Tenant) ||
 		slices.ContainsFunc(l.Match, selectsClients) || slices.ContainsFunc(l.Exempt, selectsClients)
+}
+
+// drawsByClient reports whether the budget that a limit draws from has a key by the client.
+func drawsByClient(l policy.Limit) bool {
+	return l.Budget != nil && l.Key != nil && slices.ContainsFunc(l.Key.Parts, func(p policy.KeyPart) bool {
+		return p.Type == policy.ClientIPKey || p.Type == policy.PeerIdentityKey || strings.Contains(p.Expression, "clientIP")
+	})
 }
 
 func isOfClient(p v1alpha1.KeyPart) bool {

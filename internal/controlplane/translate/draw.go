@@ -34,7 +34,7 @@ var unknownBudget = policy.FederatedBudget{
 	Params: ledger.Params{Limit: limiter.MaxLimit, Window: limiter.MaxWindow},
 }
 
-// draw sets what a limit of scope Federated draws from, and the rate of that.
+// draw sets what a limit of scope Federated draws from, and the rate and the key of that.
 func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit) {
 	if l.BudgetRef == nil {
 		t.invalid(path.Child("budgetRef"), field.OmitValueType{}, "scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace")
@@ -47,14 +47,37 @@ func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit
 		budget = unknownBudget
 	}
 	out.Budget = &policy.BudgetRef{ID: budget.ID, Name: name}
-	if budget.Params.Keys > 0 {
-		out.Clusters = int64(len(budget.Params.Members))
+	if l.Key != nil {
+		t.invalid(path.Child("key"), field.OmitValueType{}, "with scope Federated the key is that of the FederatedBudget: remove it here, and set spec.key there")
+	}
+	if budget.Key != nil {
+		out.Clusters, out.Key = int64(len(budget.Params.Members)), t.keyOf(path.Child("budgetRef", "name"), &budget)
 	}
 	out.Rates = []limiter.Rate{{Limit: budget.Params.Limit, Window: budget.Params.Window}}
 	if l.Fairness != nil && budget.Escrow.Type == policy.RedisStore {
 		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(
 			"FederatedBudget %s keeps its units in Redis, where they cannot be split over tenants: set its escrow.type to Controller, or remove fairness", name))
 	}
+	if l.Fairness != nil && budget.Key != nil {
+		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(
+			"FederatedBudget %s has a key, and the limit of each value is not split over tenants: remove fairness, or remove spec.key there", name))
+	}
+}
+
+// keyOf returns the key of a budget for a limit that draws from it. The policy has to have what
+// the parts read by; path is that of the reference.
+func (t *translator) keyOf(path *field.Path, b *policy.FederatedBudget) *policy.Key {
+	out := *b.Key
+	out.Parts = slices.Clone(b.Key.Parts)
+	for _, part := range out.Parts {
+		switch {
+		case part.Type == policy.PeerIdentityKey && !t.trusts:
+			t.invalid(path, b.Name, "its key has a part of type PeerIdentity, which is believed only from a proxy that the policy trusts: set spec.clientIP, for a mesh trustedCIDRs to the address that its proxy calls from, such as 127.0.0.6/32")
+		case part.Provider != "" && !t.provides(part.Provider):
+			t.invalid(path, b.Name, fmt.Sprintf("its key has a claim that provider %s verifies, which is the name of no entry of spec.jwtProviders: add it there", part.Provider))
+		}
+	}
+	return &out
 }
 
 // Draws reports whether a limit of p draws from a FederatedBudget.

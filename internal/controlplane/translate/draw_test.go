@@ -56,21 +56,81 @@ func TestALimitDrawsFromItsBudget(t *testing.T) {
 	}
 }
 
-// TestClustersThatShareTheValuesOfAKey are counted where the budget has one.
-func TestClustersThatShareTheValuesOfAKey(t *testing.T) {
-	for keys, want := range map[int64]int64{0: 0, 1000: 2} {
-		budgets := func(name string) (policy.FederatedBudget, error) {
-			b, err := counting(worldBudget(t, ``))(name)
-			b.Params.Keys = keys
-			return b, err
-		}
-		translated, err := translate.Policy(drawing(t, ``, `mode: Enforce`), budgets)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := translated.Limits[0].Clusters; got != want {
-			t.Errorf("%d clusters share the limit of each of %d values, want %d", got, keys, want)
-		}
+// TestALimitHasTheKeyOfItsBudget and the number of clusters that share each value.
+func TestALimitHasTheKeyOfItsBudget(t *testing.T) {
+	of := worldBudget(t, `allocation: FirstCome, key: {maxKeys: 50, onMissing: Skip, parts: [{type: Header, header: {name: x-user}}, {type: Method}]}`)
+	before, err := translate.Budget(of, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	translated, err := translate.Policy(drawing(t, ``, `mode: Enforce`), counting(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := policy.Limit{
+		Name: "world", Algorithm: policy.FixedWindow,
+		Rates:  []limiter.Rate{{Limit: 100, Window: limiter.Second}},
+		Budget: &policy.BudgetRef{ID: "acme/world", Name: "world"}, Clusters: 2,
+		Key: &policy.Key{
+			Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-user"}, {Type: policy.MethodKey}}, OnMissing: policy.Skip, MaxKeys: 50,
+		},
+	}
+	if diff := cmp.Diff(want, translated.Limits[0]); diff != "" {
+		t.Errorf("the limit (-want +got):\n%s", diff)
+	}
+	if before.Params.Keys != 50 {
+		t.Errorf("the budget counts %d values by themselves, want 50", before.Params.Keys)
+	}
+	translated.Limits[0].Key.Parts[0].Header = "another"
+	if before.Key.Parts[0].Header != "x-user" {
+		t.Error("the limit has the very key of the budget, which others read")
+	}
+}
+
+// TestAKeyOfABudgetReadsWhatThePolicyHas: the policy has the providers of claims, and says which proxies
+// are believed.
+func TestAKeyOfABudgetReadsWhatThePolicyHas(t *testing.T) {
+	const (
+		claim     = `{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: accounts}}`
+		providers = `jwtProviders: [{name: accounts, issuer: "https://accounts.example.com", jwks: {secretRef: {name: keys}}}]`
+		believed  = `clientIP: {trustedHops: 1}`
+	)
+	for name, tc := range map[string]struct {
+		part, limit, spec string
+		field, message    string // of the only error; empty: none
+		doubt             string // of the only warning; empty: none
+	}{
+		"a claim, and its provider":        {part: claim, spec: providers},
+		"a claim, and no provider":         {part: claim, field: "spec.limits[0].budgetRef.name", message: "a claim that provider accounts verifies, which is the name of no entry of spec.jwtProviders: add it there"},
+		"an identity, and whom to believe": {part: `{type: PeerIdentity}`, spec: believed},
+		"an identity, and nobody":          {part: `{type: PeerIdentity}`, field: "spec.limits[0].budgetRef.name", message: "set spec.clientIP"},
+		"an address, and whom to believe":  {part: `{type: ClientIP}`, spec: believed},
+		"an address, and nobody":           {part: `{type: ClientIP}`, doubt: "spec.clientIP: limits read the client's address"},
+		"an address in an expression":      {part: `{type: Expression, expression: request.clientIP}`, doubt: "spec.clientIP: limits read the client's address"},
+		"tenants":                          {part: `{type: Path}`, limit: aTenant, field: "spec.limits[0].fairness", message: "remove fairness, or remove spec.key there"},
+		"a path":                           {part: `{type: Path}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := worldBudget(t, `allocation: FirstCome, key: {parts: [`+tc.part+`]}`)
+			if warnings, errs := translate.ValidateBudget(of, self); len(errs) > 0 || len(warnings) > 0 {
+				t.Fatalf("the budget is valid with %q, %v; want neither warnings nor errors", warnings, errs)
+			}
+			spec := tc.spec
+			if spec == "" {
+				spec = `mode: Enforce`
+			}
+			warnings, errs := translate.Validate(drawing(t, tc.limit, spec), counting(of))
+			if tc.field == "" && len(errs) > 0 || tc.field != "" && (len(errs) != 1 || errs[0].Field != tc.field || !strings.Contains(errs[0].Error(), tc.message)) {
+				t.Errorf("Validate = %v, want one error about %q that says %q", errs, tc.field, tc.message)
+			}
+			if tc.doubt == "" && len(warnings) > 0 || tc.doubt != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], tc.doubt)) {
+				t.Errorf("Validate warns of %q, want %q", warnings, tc.doubt)
+			}
+		})
+	}
+	broken := worldBudget(t, `allocation: FirstCome, key: {parts: [{type: Expression, expression: "1 +"}]}`)
+	if _, errs := translate.ValidateBudget(broken, self); len(errs) != 1 || errs[0].Field != "spec.key.parts[0].expression" {
+		t.Errorf("ValidateBudget = %v, want an error about spec.key.parts[0].expression", errs)
 	}
 }
 
@@ -125,7 +185,7 @@ func TestValidateOfAFederatedLimit(t *testing.T) {
 		// The API server refuses these.
 		"no reference to a budget": {policy: broken, field: "spec.limits[0].budgetRef", message: "set budgetRef.name to a FederatedBudget of this namespace"},
 		"a store of its own":       {policy: elsewhere, field: "spec.store.type", message: "set it to Controller"},
-		"a key":                    {policy: drawing(t, `key: {parts: [{type: Path}]}`, `mode: Enforce`), field: "spec", message: "limits[0].key splits the limit"},
+		"a key":                    {policy: drawing(t, `key: {parts: [{type: Path}]}`, `mode: Enforce`), field: "spec.limits[0].key", message: "remove it here, and set spec.key there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			warnings, errs := translate.Validate(tc.policy, counting(worldBudget(t, tc.budget)))

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
-	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // inputs reads all golden inputs of a directory, all samples of the kind, and more.
@@ -35,14 +34,18 @@ func inputs[T any](t *testing.T, dir, kind string, read func(*testing.T, []byte)
 
 func TestEveryFieldOfAPolicyIsRead(t *testing.T) {
 	var hubs []*v1alpha1.FederatedBudget
-	for _, name := range []string{"checkout-world", "other-world"} {
-		hubs = append(hubs, defaultedBudget(t, []byte(`{metadata: {name: `+name+`, namespace: shop}, spec: {id: acme/`+name+`, rate: {limit: 100, window: 1s}, members: [{name: `+self+`}]}}`)))
+	for name, fields := range map[string]string{"checkout-world": ``, "other-world": ``, "users-world": `allocation: FirstCome, key: {parts: [{type: Path}]}`} {
+		hubs = append(hubs, defaultedBudget(t, []byte(`{metadata: {name: `+name+`, namespace: shop}, spec: {id: acme/`+name+`, rate: {limit: 100, window: 1s}, members: [{name: `+self+`}], `+fields+`}}`)))
 	}
 	fieldtest.Matter(t, inputs(t, "policy", "RateLimitPolicy", defaulted, `
 spec:
   podSelector: {}
   limits:
   - {name: all, scope: Federated, budgetRef: {name: other-world}, fairness: {tenant: {type: ClientIP}, weights: [{tenant: 192.0.2.1, weight: 2}]}}
+`, `
+spec:
+  podSelector: {}
+  limits: [{name: users, scope: Federated, budgetRef: {name: users-world}}]
 `, `
 spec:
   podSelector: {}
@@ -56,13 +59,7 @@ spec:
   limits: [{name: all, rates: [{limit: 10, window: 1s}]}]
 `), func(p *v1alpha1.RateLimitPolicy) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
-		return translate.Policy(p, func(name string) (policy.FederatedBudget, error) {
-			b, err := counting(hubs...)(name)
-			if name == "other-world" {
-				b.Params.Keys = 1000
-			}
-			return b, err
-		})
+		return translate.Policy(p, counting(hubs...))
 	}, "RateLimitPolicy.TypeMeta", "RateLimitPolicy.ObjectMeta", "RateLimitPolicy.Status",
 		"RateLimitPolicySpec.PodSelector",
 		"Policy.Namespace", "Policy.Name", // of the metadata, as the golden files show
@@ -118,12 +115,19 @@ metadata: {name: checkout, namespace: shop}
 spec:
   id: acme/checkout
   rate: {limit: 1000, window: 1m}
+  key: {parts: [{type: Header, header: {name: x-user}}, {type: Descriptor, descriptor: {key: user}}]}
+  allocation: FirstCome
+  members: [{name: eu-west}]
+`, `
+metadata: {name: checkout, namespace: shop}
+spec:
+  id: acme/checkout
+  rate: {limit: 1000, window: 1m}
   members: [{name: eu-west}]
   coordinator: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
-		"Params.Keys",                              // no field says it
 		"Store.Gateway",                            // of policies only
 		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

@@ -59,10 +59,14 @@ func (t *translator) provider(path *field.Path, v v1alpha1.Verification, name st
 	if v != v1alpha1.Verified {
 		return ""
 	}
-	if !slices.ContainsFunc(t.providers, func(p v1alpha1.JWTProvider) bool { return p.Name == name }) {
+	if !t.lent && !t.provides(name) {
 		t.invalid(path.Child("provider"), name, "is the name of no entry of spec.jwtProviders, which a RateLimitPolicy may have and a ConcurrencyPool has not: add it there, or set verification to Unverified")
 	}
 	return name
+}
+
+func (t *translator) provides(name string) bool {
+	return slices.ContainsFunc(t.providers, func(p v1alpha1.JWTProvider) bool { return p.Name == name })
 }
 
 // jwtDoubts warn of providers that do not do what they are for.

@@ -90,6 +90,7 @@ type translator struct {
 	budgets   Budgets
 	providers []v1alpha1.JWTProvider // that claims may name
 	trusts    bool                   // spec.clientIP says which proxies are believed
+	lent      bool                   // of a budget, whose policies have the providers and say whom they trust
 	errs      field.ErrorList
 	unmet     field.ErrorList // references to budgets that do not count here
 }

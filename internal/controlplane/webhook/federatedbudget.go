@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ func (v BudgetValidator) ValidateCreate(ctx context.Context, b *v1alpha1.Federat
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return append(warnings, append(v.conflicts(ctx, b), v.unserved(ctx, b)...)...), nil
+	return append(warnings, slices.Concat(v.conflicts(ctx, b), v.unserved(ctx, b), v.unkeyed(ctx, b))...), nil
 }
 
 // ValidateUpdate does the same for a changed spec. A budget that was stored under older
@@ -104,6 +105,30 @@ func (v BudgetValidator) unserved(ctx context.Context, b *v1alpha1.FederatedBudg
 				warnings = append(warnings, fmt.Sprintf("spec.escrow.type: limit %s of RateLimitPolicy %s has fairness, and units in Redis cannot be split over tenants, so its pods would keep what they have: set it to Controller, or remove fairness there",
 					l.Name, policies.Items[i].Name))
 			}
+		}
+	}
+	return warnings
+}
+
+// unkeyed warns of policies that draw from the budget and cannot count by its key.
+func (v BudgetValidator) unkeyed(ctx context.Context, b *v1alpha1.FederatedBudget) []string {
+	if b.Spec.Key == nil {
+		return nil
+	}
+	var policies v1alpha1.RateLimitPolicyList
+	if err := v.Cache.List(ctx, &policies, client.InNamespace(b.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return []string{fmt.Sprintf("spec.key: it is not known whether the policies that draw from the budget can count by it (%v): see their condition Accepted", err)}
+	}
+	budgets := resolve.NewBudgets([]v1alpha1.FederatedBudget{*b}, v.Cluster, v.IDs).In(b.Namespace)
+	var warnings []string
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		draws := slices.ContainsFunc(p.Spec.Limits, func(l v1alpha1.Limit) bool { return l.BudgetRef != nil && l.BudgetRef.Name == b.Name })
+		if !draws {
+			continue
+		}
+		if _, faults := translate.Validate(p, budgets); len(faults) > 0 {
+			warnings = append(warnings, fmt.Sprintf("spec.key: RateLimitPolicy %s cannot draw from the budget, so its pods would keep what they have: %v", p.Name, faults.ToAggregate()))
 		}
 	}
 	return warnings

@@ -44,6 +44,16 @@ func inRedis(b *v1alpha1.FederatedBudget) {
 	b.Spec.Escrow = v1alpha1.BudgetEscrow{Type: v1alpha1.RedisEscrow, Redis: &v1alpha1.RedisStore{Address: "redis:6379"}}
 }
 
+// byPath gives the budget a key that needs nothing, and byIdentity one that needs the policy's clientIP.
+func byPath(b *v1alpha1.FederatedBudget) { keyedBy(b, v1alpha1.PathPart) }
+
+func byIdentity(b *v1alpha1.FederatedBudget) { keyedBy(b, v1alpha1.PeerIdentityPart) }
+
+func keyedBy(b *v1alpha1.FederatedBudget, kind v1alpha1.KeyPartType) {
+	b.Spec.Allocation = v1alpha1.FirstComeAllocation
+	b.Spec.Key = &v1alpha1.BudgetKey{Parts: []v1alpha1.KeyPart{{Type: kind}}, OnMissing: v1alpha1.OnMissingShared, MaxKeys: 10}
+}
+
 // drawing returns a policy with a limit that draws from the budget of that name.
 func drawing(budget string, fairness *v1alpha1.Fairness) *v1alpha1.RateLimitPolicy {
 	p := aPolicy("1s", "/a")
@@ -115,6 +125,10 @@ func TestBudgetValidator(t *testing.T) {
 		"units in Redis, and no tenants":    {operation: admissionv1.Create, budget: remote, other: drawing("b", nil)},
 		"units in Redis, and others' ones":  {operation: admissionv1.Create, budget: remote, other: drawing("c", byTenant)},
 		"units in memory, and tenants":      {operation: admissionv1.Create, budget: good, other: drawing("b", byTenant)},
+		"a key, and tenants":                {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("b", byTenant), wantWarning: "spec.key: RateLimitPolicy checkout cannot draw from the budget, so its pods would keep what they have: spec.limits[0].fairness"},
+		"a key that the policy cannot read": {operation: admissionv1.Update, old: good, budget: changed(good, byIdentity), other: drawing("b", nil), wantWarning: "spec.key: RateLimitPolicy checkout cannot draw from the budget, so its pods would keep what they have: spec.limits[0].budgetRef.name"},
+		"a key that the policy can read":    {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("b", nil)},
+		"a key, and others' tenants":        {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("c", byTenant)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +162,9 @@ func TestPolicyThatDrawsFromABudget(t *testing.T) {
 		"of other clusters":              {policy: drawing("b", nil), budget: foreign, wantWarning: "FederatedBudget shop/b does not count: spec.members"},
 		"in Redis":                       {policy: drawing("b", nil), budget: changed(aBudget("b", monday), inRedis)},
 		"in Redis, with fairness":        {policy: drawing("b", byTenant), budget: changed(aBudget("b", monday), inRedis), wantField: "spec.limits[0].fairness"},
+		"by path":                        {policy: drawing("b", nil), budget: changed(aBudget("b", monday), byPath)},
+		"by path, with fairness":         {policy: drawing("b", byTenant), budget: changed(aBudget("b", monday), byPath), wantField: "spec.limits[0].fairness"},
+		"by an identity":                 {policy: drawing("b", nil), budget: changed(aBudget("b", monday), byIdentity), wantField: "spec.limits[0].budgetRef.name"},
 		"that is missing, with fairness": {policy: drawing("b", byTenant), budget: aBudget("c", monday), wantWarning: "there is no FederatedBudget shop/b"},
 	} {
 		t.Run(name, func(t *testing.T) {

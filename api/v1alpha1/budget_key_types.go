@@ -1,0 +1,35 @@
+package v1alpha1
+
+// BudgetKey splits a budget into one limit for each value of its parts.
+type BudgetKey struct {
+	// parts are 1 to 4 sources whose values together name the limit that a request
+	// counts for. Claims that a provider verifies name an entry of
+	// spec.jwtProviders of the policies that draw from the budget, and parts of
+	// type PeerIdentity need their spec.clientIP.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.type == b.type && (has(a.header) ? a.header.name.lowerAscii() : '') == (has(b.header) ? b.header.name.lowerAscii() : '') && (has(a.queryParam) ? a.queryParam.name : '') == (has(b.queryParam) ? b.queryParam.name : '') && (has(a.jwtClaim) ? [a.jwtClaim.claim, a.jwtClaim.header.lowerAscii()] : []) == (has(b.jwtClaim) ? [b.jwtClaim.claim, b.jwtClaim.header.lowerAscii()] : []) && (has(a.descriptor) ? a.descriptor.key : '') == (has(b.descriptor) ? b.descriptor.key : '') && (has(a.expression) ? a.expression : '') == (has(b.expression) ? b.expression : '')))",message="two parts have the same source: remove one"
+	Parts []KeyPart `json:"parts"`
+
+	// onMissing says what happens to a request that lacks one of the parts, or has
+	// several values of it that differ: apps do not agree on which of them counts.
+	// Shared, the default, counts all such requests of all clusters for one limit.
+	// Skip lets the budget ignore those that lack one, and counts the others as
+	// Shared.
+	// Reject refuses them with 400.
+	// +optional
+	// +kubebuilder:default=Shared
+	OnMissing OnMissing `json:"onMissing,omitempty"`
+
+	// maxKeys is how many values of a window the hub counts by themselves, and one
+	// sidecar tracks, 1 to 100000, by default 10000.
+	// It bounds memory: values beyond it share limits, one for each 8 of maxKeys
+	// (condition KeysFull). A Redis or Postgres has a counter for each value.
+	// +optional
+	// +kubebuilder:default=10000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	MaxKeys int32 `json:"maxKeys,omitempty"`
+}
