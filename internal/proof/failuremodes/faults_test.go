@@ -328,6 +328,38 @@ var groups = []struct {
 			"No test has IPv6 alone",
 		},
 	}},
+	{"A budget with a key", []fault{
+		{
+			"A region is cut off", "It hands on what it has of each value, then refuses; with `Nominal` it goes on with its slice of each value. The others have the rest, and no value more than the limit",
+			[]string{"internal/controlplane/coordinator:TestTwoClustersShareTheLimitOfEachUser", "pkg/federation/keyed:TestARegionThatIsCutOff", "internal/controlplane/region:TestASliceOfEachValueGoesOnWithoutTheHub", "test/fleet:gives each user the limit once, while a region is cut off and when the hub is killed"},
+			"",
+		},
+		{
+			"The hub's controller crashes", "At most a block of each value is forfeited in the open window, and nothing is granted twice",
+			[]string{"pkg/federation/coordinator/kubernetes:TestCrashesWithKeys", "pkg/federation/coordinator/kubernetes:TestTheNextLeaderTakesWhatWasSetAsideForGranted", "test/fleet:gives each user the limit once, while a region is cut off and when the hub is killed"},
+			"",
+		},
+		{
+			"Messages are lost or late", "The units in them are not used; no message is sent twice",
+			[]string{"pkg/federation/keyed:TestManyKeysOverThreeRegions", "pkg/federation/keyed:TestACoordinatorThatHasNoTime"},
+			"",
+		},
+		{
+			"More values than `maxKeys`", "Those that come later share limits until the window ends, and the condition `KeysFull` says so",
+			[]string{"internal/controlplane/coordinator:TestUsersThatAreTooManyShareLimits", "pkg/federation/keys:TestValuesThatAreTooManyShareCounters", "controllers:TestConditionsOfABudgetWithAKey"},
+			"",
+		},
+		{
+			"The object of one cluster has a key, and that of another none", "The hub refuses the member, and the condition `Connected` says why",
+			[]string{"internal/controlplane/hub:TestOnlyOneHasAKey", "internal/controlplane/region:TestAHubThatKeepsTheBudgetWithoutAKey"},
+			"",
+		},
+		{
+			"A Redis or Postgres that keeps it loses its memory", "As for the store of a policy",
+			[]string{"pkg/federation/coordinator/counters:TestAWindowThatIsOlderThanTheStoresMemory"},
+			"The windows of all clusters are not measured there",
+		},
+	}},
 	{"Everything at once", []fault{
 		{
 			"Faults of all kinds, at random, over each other", "No window exceeds its limit, the status says nothing that is not so, and everything serves again in a minute",
