@@ -219,8 +219,9 @@ type BudgetCoordination struct {
 // BudgetKeysStatus are the figures of a budget with a key.
 type BudgetKeysStatus struct {
 	// inUse is how many counters the hub had for values in the open window, or in
-	// the one before when those were more. Absent while it is not known, and where
-	// a Redis or Postgres keeps the budget.
+	// the one before when those were more, when it last granted this cluster
+	// units. Absent while this cluster asks for none, and where a Redis or
+	// Postgres keeps the budget.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InUse *int64 `json:"inUse,omitempty"`
