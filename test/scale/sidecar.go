@@ -107,6 +107,13 @@ func (s *sidecar) check(ctx context.Context, of string) (twotier.Decision, error
 	return s.enforcer.Check(ctx, enforce.Query{Policy: of, Limit: "all", Cost: 1})
 }
 
+// read asks what the limit of a policy would decide, and takes nothing. Without an answer of
+// the store it returns an error.
+func (s *sidecar) read(ctx context.Context, of string) error {
+	_, err := s.enforcer.Check(ctx, enforce.Query{Policy: of, Limit: "all", Cost: 1, Peek: true})
+	return err
+}
+
 // unobserved drops what stores are observed by.
 type unobserved struct{}
 

@@ -29,6 +29,9 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 		return err
 	}
 	sleep(ctx, (2*windowLength+1)*time.Second) // windows with the limit before have ended
+	if err := f.readClocks(ctx, shopPolicy.Name); err != nil {
+		return err
+	}
 	l := f.startLoad(ctx, shopPolicy.Name, limit)
 	defer l.stop()
 	for _, storm := range []struct {
@@ -60,6 +63,15 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 		return err
 	}
 	return f.agree(ctx, l)
+}
+
+// readClocks has every sidecar read the limit of a policy from the store once, and so learn the
+// store's clock. One that never had an answer admits on its local share by its own clock, since
+// it cannot name a window of the store: what it admits could not be held against a window.
+func (f *sidecars) readClocks(ctx context.Context, of string) error {
+	return each(len(f.all), func(i int) error {
+		return await(ctx, converge, "that a sidecar reads the store's clock", func() bool { return f.all[i].read(ctx, of) == nil })
+	})
 }
 
 // measured waits, under load, until the status reports what a window admitted. A leader
