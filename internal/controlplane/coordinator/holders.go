@@ -34,11 +34,13 @@ func (t *term) arrive(s *session) {
 	if s.isBack() || s.promises && t.absences.Asking(s.Namespace) {
 		return
 	}
+	t.roll.RLock()
+	defer t.roll.RUnlock()
 	t.absences.Arrive(s.Identity, s.shares())
 	t.arrived(s)
 }
 
-// arrived has a holder that is back be one of those that are counted.
+// arrived has a holder that is back be one of those that are counted. t.roll is held.
 func (t *term) arrived(s *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,6 +52,22 @@ func (t *term) arrived(s *session) {
 		t.absences.Enter(s.PodUID, s.serves.policies)
 	}
 	t.countHolders(s.Namespace)
+}
+
+// dismiss takes a session off, and reports whether it was its pod's. The holder has left in
+// order, or may go on by itself.
+func (t *term) dismiss(s *session, left bool) bool {
+	t.roll.RLock()
+	defer t.roll.RUnlock()
+	switch {
+	case !t.sessions.remove(s):
+		return false
+	case left:
+		t.absences.Leave(s.PodUID)
+	case t.Pods != nil:
+		t.absences.Lose(s.Identity, s.shares())
+	}
+	return true
 }
 
 // lookForPods looks until ctx is done whether pods are gone whose sidecars are absent.
@@ -104,13 +122,30 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 // it enforces. While one of them was sent nothing it may enforce what nobody knows of,
 // and no number falls.
 func (t *term) sendHolders(namespace string) {
-	in := t.sessions.in(namespace)
-	holders, away := map[types.NamespacedName]int64{}, map[types.NamespacedName]map[string]int64{}
+	in, holders, all := t.count(namespace)
 	used := map[*config]struct{}{}
-	all := true
 	for _, s := range in {
-		by, sent := s.served()
+		by, _ := s.served()
 		used[by] = struct{}{}
+		s.sendHolders(holders, all, t.absences)
+	}
+	t.configs.keep(namespace, used)
+	t.gateways.Retain(t.configs.gateways())
+}
+
+// count returns the sessions of the namespace, the number of holders of each policy that is to
+// be sent to them, and whether all of them were sent what they enforce. The sessions and the
+// shares in use are of one instant: a holder that is missing in one of the two would change
+// the number, and all sessions would be sent another one again and again while a fleet comes
+// back.
+func (t *term) count(namespace string) (in []*session, holders map[types.NamespacedName]int64, all bool) {
+	t.roll.Lock()
+	defer t.roll.Unlock()
+	in, all = t.sessions.in(namespace), true
+	holders = map[types.NamespacedName]int64{}
+	away := map[types.NamespacedName]map[string]int64{}
+	for _, s := range in {
+		_, sent := s.served()
 		all = all && sent
 		if !s.isBack() {
 			for policy, n := range s.shares() { // it has the share that it had
@@ -128,11 +163,7 @@ func (t *term) sendHolders(namespace string) {
 	for name, n := range holders {
 		holders[name] = t.absences.Divisor(name, n, away[name])
 	}
-	for _, s := range in {
-		s.sendHolders(holders, all, t.absences)
-	}
-	t.configs.keep(namespace, used)
-	t.gateways.Retain(t.configs.gateways())
+	return in, holders, all
 }
 
 // isBack reports whether the holder is back.
@@ -194,6 +225,8 @@ func (s *session) ask(m *fleetpb.ToHolder) {
 
 // promised enters what the holder promises: it is back.
 func (t *term) promised(s *session, p *fleetpb.Promise) {
+	t.roll.RLock()
+	defer t.roll.RUnlock()
 	if t.absences.Promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
 		t.arrived(s)
 	}

@@ -3,10 +3,14 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
@@ -176,5 +180,71 @@ func requireLeased(t *testing.T, s *sidecar, p policy.Policy, ask, granted int64
 	t.Helper()
 	if reply := s.lease(p, p.Limits[0], want(ask)); reply.GetGranted() != granted {
 		t.Errorf("granted %d of %d, want %d: %v", reply.GetGranted(), ask, granted, reply)
+	}
+}
+
+// TestTheNumberStaysWhileSidecarsComeAndGo: holders are counted again and again while streams
+// break and come back. Each count finds those that are back together with the shares that they
+// brought, and those that are lost with the shares that they took along: so the number is the same.
+func TestTheNumberStaysWhileSidecarsComeAndGo(t *testing.T) {
+	const n, atOnce, rounds = 32, 4, 100
+	p := limited("shop", 1, 10*n, 10*limiter.Second)
+	name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []podauth.Identity
+	for i := range n {
+		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
+	}
+	settings := Config{Terms: &memoryTerms{}, Resolver: publishing(p)}
+	podsOf(ids...).watched(&settings)
+	leader := newTerm(New(settings), Handover{Term: 2}, logr.Discard())
+	defer leader.tasks.ShutDown()
+	leader.absences.Await(ids)
+	var publishing sync.Mutex
+	come := func(id podauth.Identity) *session {
+		s := newSession(id, &fleetpb.Hello{BootNonce: "1", Promises: true, Holders: []*fleetpb.Holders_Count{
+			{Namespace: p.Namespace, Policy: p.Name, Holders: n},
+		}}, func(error) {})
+		leader.sessions.add(s)
+		publishing.Lock()
+		leader.serveBy(s, config, true)
+		publishing.Unlock()
+		leader.promised(s, &fleetpb.Promise{UntilMicros: leader.absences.Ask("shop").GetPromise().GetUntilMicros()})
+		return s
+	}
+	var coming sync.WaitGroup
+	for part := range slices.Chunk(ids, n/atOnce) {
+		coming.Go(func() {
+			for round := range rounds {
+				for _, id := range part {
+					if s := come(id); round < rounds-1 {
+						leader.leave(s, errSilent)
+					}
+				}
+			}
+		})
+	}
+	all := make(chan struct{})
+	go func() {
+		coming.Wait()
+		close(all)
+	}()
+	for counting := true; counting; {
+		select {
+		case <-all:
+			counting = false
+		default:
+		}
+		if _, holders, _ := leader.count("shop"); holders[name] != n && holders[name] != 0 {
+			t.Errorf("%d holders are counted, want %d", holders[name], n)
+			break
+		}
+	}
+	<-all
+	if in, holders, _ := leader.count("shop"); len(in) != n || holders[name] != n {
+		t.Errorf("at last %d of %d sidecars are there, and %d holders are counted", len(in), n, holders[name])
 	}
 }

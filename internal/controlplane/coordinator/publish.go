@@ -175,12 +175,15 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	t.accounting.enforce(s.holder(), next, s.policies(), s.lacksSome())
 	t.poolAccounting.enforce(s.holder(), next.pools, s.servingPools())
 	t.sendClocks(s, next)
-	if s.serve(next, send) {
+	t.roll.RLock()
+	push := s.serve(next, send)
+	t.absences.Enter(s.PodUID, next.policies)
+	t.roll.RUnlock()
+	if push {
 		s.push(next.message)
 		t.metrics.pushes.Inc()
 	}
 	t.reportEarly(s)
-	t.absences.Enter(s.PodUID, next.policies)
 	if t.sessions.of(s.PodUID) != s {
 		t.accounting.lose(s.holder(), s.policies()) // it ended meanwhile
 		t.poolAccounting.leave(s.holder(), s.servingPools())

@@ -211,16 +211,12 @@ func (t *term) enter(s *session) error {
 
 // leave takes a session off, unless another one of its pod has replaced it.
 func (t *term) leave(s *session, cause error) {
-	if !t.sessions.remove(s) {
+	if !t.dismiss(s, errors.Is(cause, errLeft)) {
 		return
 	}
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	policies := s.policies()
-	if t.Pods != nil && !errors.Is(cause, errLeft) {
-		t.absences.Lose(s.Identity, s.shares())
-	}
 	if errors.Is(cause, errLeft) {
-		t.absences.Leave(s.PodUID)
 		t.accounting.leave(s.holder(), policies)
 	} else {
 		t.accounting.lose(s.holder(), policies)

@@ -84,10 +84,13 @@ type term struct {
 	gateways       Gateways
 	bindings       *bindings
 	absences       *absence.Tracker
-	tasks          workqueue.TypedRateLimitingInterface[task]
-	configs        configs                          // of the publisher alone
-	parting        atomic.Bool                      // it grants nothing more, and says good-bye to all
-	replicas       atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
+	// roll is held to read while it changes who is counted as a holder of what, and to write
+	// while holders are counted.
+	roll     sync.RWMutex
+	tasks    workqueue.TypedRateLimitingInterface[task]
+	configs  configs                          // of the publisher alone
+	parting  atomic.Bool                      // it grants nothing more, and says good-bye to all
+	replicas atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
 	// crowded are the limits whose values share counters, as last looked at; nil before.
 	crowded atomic.Pointer[map[types.NamespacedName][]string]
 }
