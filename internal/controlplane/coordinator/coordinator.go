@@ -30,15 +30,17 @@ const (
 	// ReportInterval is how often holders report.
 	ReportInterval = time.Second
 
-	handshakeTimeout = 5 * time.Second // for TLS, and from then for the hello
+	handshakeTimeout = 5 * time.Second // for TLS, and from then for the first message
 	// authenticateTimeout is how long a stream may wait for its turn and be reviewed. A
 	// sidecar waits 10 s for its welcome. Waiting streams are bounded: a pod has one.
 	authenticateTimeout = 9 * time.Second
 
-	silenceTimeout = 10 * time.Second // after which a holder that sends nothing is lost
-	stallTimeout   = 5 * time.Second  // a holder may take to read what it asked for
-	endTimeout     = 5 * time.Second  // to record the end of a term
-	partTimeout    = 2 * time.Second  // for sessions to end when the leader steps down
+	// silenceTimeout is after how long a holder that sends nothing is lost, and one that waited and
+	// says no hello.
+	silenceTimeout = 10 * time.Second
+	stallTimeout   = 5 * time.Second // a holder may take to read what it asked for
+	endTimeout     = 5 * time.Second // to record the end of a term
+	partTimeout    = 2 * time.Second // for sessions to end when the leader steps down
 	beginRetry     = time.Second
 	maxNonce       = 64        // bytes
 	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled

@@ -84,10 +84,12 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return err
 	}
 	defer own.leave()
-	first, err := firstMessage(ctx, stream)
+	first, err := firstMessage(ctx, stream, handshakeTimeout)
 	if err == nil && first.GetAwait() != nil {
 		if err = c.waiting.await(ctx, stream, id); err == nil {
-			first, err = firstMessage(ctx, stream)
+			// The leader says so to all that wait at once, and its answers are a crowd, too. A stream
+			// that is given up comes back by a handshake, while the leader is busiest.
+			first, err = firstMessage(ctx, stream, silenceTimeout)
 		}
 	}
 	if err != nil {
@@ -153,8 +155,8 @@ func arrivalOf(ctx context.Context) *arrival {
 }
 
 // firstMessage returns the next message of a stream that has no session. The stream ends
-// when it does not come in time or ctx is done.
-func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fleetpb.FromHolder, error) {
+// when it does not come in that time or ctx is done.
+func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer, within time.Duration) (*fleetpb.FromHolder, error) {
 	type result struct {
 		m   *fleetpb.FromHolder
 		err error
@@ -164,7 +166,7 @@ func firstMessage(ctx context.Context, stream fleetpb.Fleet_ConnectServer) (*fle
 		m, err := stream.Recv()
 		first <- result{m, err}
 	}()
-	late := time.NewTimer(handshakeTimeout)
+	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
 	case <-late.C:
