@@ -45,9 +45,30 @@ func (p paced) Authenticate(ctx context.Context, token string) (podauth.Identity
 // A site is where sidecars find replicas: by their own addresses, and the leader by that of
 // the Service.
 type site struct {
+	asked    atomic.Int64 // how often sidecars looked for the leader
 	mu       sync.Mutex
 	leads    *leader
 	replicas map[string]*leader
+}
+
+// newSite returns one with two replicas, which a channel each elects, and the pods of n sidecars
+// that a replica takes authenticationTime to authenticate.
+func newSite(t *testing.T, p policy.Policy, n int) (s *site, replicas [2]*leader, elected [2]chan struct{}, ids []podauth.Identity) {
+	for i := range n {
+		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
+	}
+	s = &site{replicas: map[string]*leader{}}
+	terms, pods, addresses := &memoryTerms{left: Handover{First: true}}, podsOf(ids...), []string{"10.0.0.1:1", "10.0.0.2:1"}
+	for i, address := range addresses {
+		replicas[i], elected[i] = standBy(t, terms, publishing(p), pods.watched, func(c *Config) {
+			c.Authenticator = paced{turn: make(chan struct{}, 1), each: authenticationTime / time.Duration(n)}
+			c.Replicas = func(context.Context) ([]string, error) { return addresses[1-i : 2-i], nil }
+		})
+		s.replicas[address] = replicas[i]
+	}
+	close(elected[0])
+	s.lead(replicas[0])
+	return s, replicas, elected, ids
 }
 
 // A slowness is that of a processor on which each write takes its time, one after the other.
@@ -86,6 +107,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	s.mu.Lock()
 	to := s.replicas[address]
 	if address == serviceAddress {
+		s.asked.Add(1)
 		to = s.leads
 	}
 	s.mu.Unlock()
@@ -222,24 +244,8 @@ func handOverUnder(t *testing.T, o plannedEnd) {
 	n, dir, limit, pause := o.n, o.dir, o.limit, o.pause
 	p := limited("shop", 1, limit, window)
 	p.OnStoreUnavailable = policy.LocalShare
-	terms, s := &memoryTerms{left: Handover{First: true}}, &site{replicas: map[string]*leader{}}
-	var ids []podauth.Identity
-	for i := range n {
-		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
-	}
-	pods := podsOf(ids...)
-	addresses := []string{"10.0.0.1:1", "10.0.0.2:1"}
-	var elected []chan struct{}
-	for i, address := range addresses {
-		l, elect := standBy(t, terms, publishing(p), pods.watched, func(c *Config) {
-			c.Authenticator = paced{turn: make(chan struct{}, 1), each: authenticationTime / time.Duration(n)}
-			c.Replicas = func(context.Context) ([]string, error) { return addresses[1-i : 2-i], nil }
-		})
-		s.replicas[address], elected = l, append(elected, elect)
-	}
-	first, next := s.replicas[addresses[0]], s.replicas[addresses[1]]
-	close(elected[0])
-	s.lead(first)
+	s, replicas, elected, ids := newSite(t, p, n)
+	first, next := replicas[0], replicas[1]
 
 	var alone, failed atomic.Int64
 	admitted := [12]atomic.Int64{}
@@ -307,4 +313,42 @@ func handOverUnder(t *testing.T, o plannedEnd) {
 			t.Errorf("window %d admitted %d of %d, want at least %d", i, got, limit, least)
 		}
 	}
+}
+
+// TestAFleetThatWaitsSeldomLooksForTheLeader: while nobody leads, it waits at the replica that
+// leads next. If it looked for the leader all the time, too, most of it would be about to connect
+// when that leads.
+func TestAFleetThatWaitsSeldomLooksForTheLeader(t *testing.T) {
+	const n, headless, most = 5, 15 * time.Second, 15
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 100, 10*limiter.Second)
+		s, replicas, elected, ids := newSite(t, p, n)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for _, id := range ids {
+			e := s.newEnforcer(t, id, p, dir)
+			defer e.engine.Close(context.Background())
+			running.Go(func() { e.client.Run(ctx, e) })
+		}
+		time.Sleep(3 * authenticationTime)
+		if got := replicas[1].waiting.len(); got != n {
+			t.Fatalf("%d sidecars wait, want %d", got, n)
+		}
+		s.lead(nil)
+		replicas[0].end()
+		s.asked.Store(0)
+		time.Sleep(headless)
+		if asked := s.asked.Load(); asked == 0 || asked > n*most {
+			t.Errorf("%d sidecars looked %d times for a leader in %s, want at most %d times each", n, asked, headless, most)
+		}
+		close(elected[1])
+		time.Sleep(time.Second)
+		if got := replicas[1].present.Load().sessions.len(); got != n {
+			t.Errorf("%d sidecars followed the next leader, want %d", got, n)
+		}
+		stop()
+		running.Wait()
+		replicas[1].end()
+	})
 }

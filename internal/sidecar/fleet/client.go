@@ -129,9 +129,14 @@ func (c *Client) Run(ctx context.Context, h Handler) {
 		if welcomed || moves {
 			pause.reset()
 		}
+		pause.longest = longestPause
+		waits := c.waiting() > 0 // one of the replicas is about to lead, and that is soonest known there
+		if waits {
+			pause.longest = longestBeside
+		}
 		next := pause.next()
-		if moves && c.waiting() > 0 {
-			next = twotier.MoveTime // one of them is about to lead, and that is soonest known there
+		if moves && waits {
+			next = twotier.MoveTime
 		}
 		c.pause(ctx, next)
 	}

@@ -111,6 +111,10 @@ type backoff struct {
 const (
 	firstPause   = 200 * time.Millisecond
 	longestPause = time.Second
+	// longestBeside is the longest pause of a client that waits at a replica. A fleet that asks
+	// the address of the leader each second has most of its sidecars begin a handshake with the
+	// next one just as that leads, which serves them over the streams that wait.
+	longestBeside = 3 * time.Second
 )
 
 func (b *backoff) reset() { b.failures = 0 }
