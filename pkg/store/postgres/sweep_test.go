@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -48,4 +49,27 @@ func TestASweepRefusesNobody(t *testing.T) {
 		})
 	}
 	working.Wait()
+}
+
+// TestANewCounterIsDecidedInItsPlace: no index has a second entry of it.
+func TestANewCounterIsDecidedInItsPlace(t *testing.T) {
+	const made = int64(20)
+	server := postgrestest.Start(t)
+	s := dial(t, server)
+	p := limiter.Params{Algorithm: limiter.FixedWindow, Generation: 1, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Day}}}
+	for i := range made {
+		apply(t, s, counterOf(fmt.Sprint(i)), p, limiter.Command{Min: 1, Want: 1})
+	}
+	// A connection reports what it did when it ends at the latest.
+	server.Do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		row := server.Do("SELECT n_tup_ins, n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relid = 'weir.counters'::regclass")[0]
+		if row[0] != made && time.Now().Before(deadline) {
+			continue
+		}
+		if row[0] != made || row[1] != int64(0) {
+			t.Errorf("%v of %d counters are there, and %v were updated elsewhere than in their place", row[0], made, row[1])
+		}
+		return
+	}
 }

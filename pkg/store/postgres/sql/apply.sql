@@ -47,6 +47,8 @@ $meet
             used = s.used, entries = s.entries, log = s.log, tenants = s.tenants, shares = s.shares,
             terms = s.terms, starts = s.starts, ends = s.ends, server = s.server, writer = s.writer
         WHERE c.key = counter;
+    ELSIF is_new THEN -- there is nothing to keep
+        DELETE FROM weir.counters$kind c WHERE c.key = counter;
     END IF;
     IF is_new AND sweeps THEN
         PERFORM weir.sweep$kind$build(now, swept);

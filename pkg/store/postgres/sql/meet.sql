@@ -6,7 +6,8 @@
         s := ROW(counter, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
             NULL, NULL, NULL, NULL, NULL);
         EXIT WHEN op = peek;
-        INSERT INTO weir.counters (key) VALUES (counter) ON CONFLICT DO NOTHING; -- enter may move one here
+        s.keep_until := weir.expected$build(algorithm, rates, lifetime, weir.clock$build());
+        INSERT INTO weir.counters (key, keep_until) VALUES (counter, s.keep_until) ON CONFLICT DO NOTHING; -- enter may move one here
         is_new := FOUND;
         EXIT WHEN is_new;
     END LOOP;

@@ -20,6 +20,9 @@
         ELSE
             is_new := NOT moves;
             DELETE FROM weir.counters c WHERE c.key = counter;
-            INSERT INTO weir.counters_durable (key, since) VALUES (counter, known);
+            IF is_new THEN
+                s.keep_until := weir.expected$build(algorithm, rates, lifetime, weir.clock$build());
+            END IF;
+            INSERT INTO weir.counters_durable (key, since, keep_until) VALUES (counter, known, s.keep_until);
         END IF;
     END IF;

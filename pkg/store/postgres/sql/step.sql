@@ -44,6 +44,27 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN stored BETWEEN needed AND needed + slack THEN stored ELSE needed + slack END
 $$;
 
+-- expected returns until when a counter is likely to be kept that begins now. One that is
+-- inserted so is decided in its place. It would else leave a dead entry in each index, and
+-- a sweep would pass all of those on its way to counters that ended.
+CREATE OR REPLACE FUNCTION weir.expected$build(algorithm bigint, rates bigint[], lifetime bigint, now bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    until bigint := now;
+    span bigint;
+BEGIN
+    FOR i IN 1 .. cardinality(rates) / 5 LOOP
+        span := rates[5 * i - 3];
+        until := greatest(until, CASE weir.machine$build(algorithm)
+            WHEN 0 THEN weir.start$build(rates, i, weir.index$build(rates, i, now) + 1) + span
+            WHEN 1 THEN now + lifetime + 3 * span
+            ELSE now + 2 * span
+            END);
+    END LOOP;
+    RETURN until;
+END
+$$;
+
 -- reset forgets what was granted.
 CREATE OR REPLACE FUNCTION weir.reset$build(
     INOUT s weir.counters, p weir.params$build, now bigint, tenant text, since bigint, OUT reply bigint[])
