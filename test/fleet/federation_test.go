@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/testing/devcluster/link"
+	"github.com/weir-dev/weir/internal/testing/windows"
 )
 
 const (
@@ -113,28 +114,23 @@ func (f *federation) deploy(ctx context.Context, hub, member float64) {
 	}
 }
 
-// A split is what the clusters admitted in one window.
-type split struct{ Hub, Member int }
-
-func (s split) sum() int { return s.Hub + s.Member }
-
 // whole is a window that the clusters together used almost completely.
-var whole = WithTransform(split.sum, BeNumerically(">=", mostly))
+var whole = WithTransform(windows.Split.Sum, BeNumerically(">=", mostly))
 
 // admitted waits until a window is over and returns what was admitted in it. None may
 // admit more than the limit, over both.
-func (f *federation) admitted(ctx context.Context, start time.Time) split {
+func (f *federation) admitted(ctx context.Context, start time.Time) windows.Split {
 	GinkgoHelper()
-	s := split{f.hub.admitted(ctx, start), f.member.admitted(ctx, start)}
-	Expect(s.sum()).To(BeNumerically("<=", limit), "%+v", s)
+	s := windows.Split{Hub: f.hub.admitted(ctx, start), Member: f.member.admitted(ctx, start)}
+	Expect(s.Sum()).To(BeNumerically("<=", limit), "%+v", s)
 	return s
 }
 
 // await returns when n windows in a row, from the first on or later, are as wanted. It
 // returns what each window admitted.
-func (f *federation) await(ctx context.Context, first time.Time, n int, wanted OmegaMatcher) []split {
+func (f *federation) await(ctx context.Context, first time.Time, n int, wanted OmegaMatcher) []windows.Split {
 	GinkgoHelper()
-	return inARow(n, wanted, func(i int) split {
+	return inARow(n, wanted, func(i int) windows.Split {
 		GinkgoHelper()
 		return f.admitted(ctx, first.Add(time.Duration(i)*perSet))
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/windows"
 )
 
 // perUser is what both clusters together admit of one user in a window.
@@ -80,7 +81,7 @@ func asking(cluster string) func(*http.Request) {
 // A usersWindow is what the clusters admitted in one window: of each heavy user, and how many of the
 // others.
 type usersWindow struct {
-	Alice, Bob split
+	Alice, Bob windows.Split
 	Seldom     int
 }
 
@@ -96,7 +97,7 @@ func (u usersWorld) admitted(ctx context.Context, start time.Time) usersWindow {
 	GinkgoHelper()
 	sleepUntil(ctx, start.Add(perSet+settle))
 	hub, member := u.at[0].in(start), u.at[1].in(start)
-	w := usersWindow{Alice: split{hub["alice"], member["alice"]}, Bob: split{hub["bob"], member["bob"]}}
+	w := usersWindow{Alice: windows.Split{Hub: hub["alice"], Member: member["alice"]}, Bob: windows.Split{Hub: hub["bob"], Member: member["bob"]}}
 	for _, here := range []map[string]int{hub, member} {
 		for user := range here {
 			Expect(hub[user]+member[user]).To(BeNumerically("<=", perUser), "%s in the window of %s: %d in the hub, %d in the member",
@@ -122,8 +123,8 @@ func (u usersWorld) await(ctx context.Context, first time.Time, n int, wanted Om
 // each is a window in which every heavy user had mostly all, and users who ask once were served in
 // both clusters.
 var each = And(
-	HaveField("Alice", WithTransform(split.sum, BeNumerically(">=", perUser*9/10))),
-	HaveField("Bob", WithTransform(split.sum, BeNumerically(">=", perUser*9/10))),
+	HaveField("Alice", WithTransform(windows.Split.Sum, BeNumerically(">=", perUser*9/10))),
+	HaveField("Bob", WithTransform(windows.Split.Sum, BeNumerically(">=", perUser*9/10))),
 	HaveField("Seldom", BeNumerically(">=", overload/10*int(perSet.Seconds()))),
 )
 

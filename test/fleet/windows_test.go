@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-dev/weir/internal/testing/devcluster/traffic"
+	"github.com/weir-dev/weir/internal/testing/windows"
 )
 
 const (
@@ -25,10 +26,7 @@ const (
 
 // windowAt returns the start of the store window of an instant: both stores keep
 // this machine's time and align windows to multiples of their length.
-func (s *shop) windowAt(t time.Time) time.Time {
-	length := s.window.Microseconds()
-	return time.UnixMicro(t.UnixMicro() / length * length)
-}
+func (s *shop) windowAt(t time.Time) time.Time { return windows.At(t, s.window) }
 
 // nextWindow returns the start of the next window.
 func (s *shop) nextWindow() time.Time { return s.windowAt(time.Now()).Add(s.window) }
@@ -71,29 +69,12 @@ func (s *shop) awaitFull(ctx context.Context, first time.Time, n int) []int {
 	return s.awaitUsed(ctx, first, n, limit, limit)
 }
 
-// inARow looks at window after window until n in a row are as wanted, and returns all. On a
-// machine that is short of processors a lease can come too late for its window, or
-// the demand of pods and regions is learnt a window later. look checks the bounds that hold
-// for every window.
+// inARow looks at window after window until n in a row are as wanted, and returns all.
 func inARow[T any](n int, wanted OmegaMatcher, look func(i int) T) []T {
 	GinkgoHelper()
-	const patience = 12
-	var seen []T
-	row, missed := 0, ""
-	for i := range patience {
-		seen = append(seen, look(i))
-		good, err := wanted.Match(seen[i])
-		Expect(err).NotTo(HaveOccurred())
-		row++
-		if !good {
-			row, missed = 0, wanted.FailureMessage(seen[i])
-		}
-		if row == n {
-			return seen
-		}
-	}
-	Fail(fmt.Sprintf("of %d windows no %d in a row are as wanted: %v\nthe last that is not: %s", patience, n, seen, missed))
-	return nil
+	seen, err := windows.InARow(n, wanted, look)
+	Expect(err).NotTo(HaveOccurred())
+	return seen
 }
 
 // warmUp returns the start of the first window in which the whole limit can be
