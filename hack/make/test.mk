@@ -140,6 +140,7 @@ e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises wi
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest
 	@$(MAKE) images ARCHITECTURES=$$(go env GOARCH)
 	@$(PACK) -architectures $$(go env GOARCH) -name weir-test-app -package ./test/app
+	@go build -o bin/kubectl-weir ./cmd/kubectl-weir
 
 .PHONY: test-audit
 test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated fleets (about 15 minutes for 10000)

@@ -1,6 +1,6 @@
 // Command app is every program that the demo and the tests of whole clusters run in pods,
-// but Weir itself: an application, the tally it reports to, a source of load, a client that
-// asks once, and one that does nothing.
+// but Weir itself: an application, the tally it reports to, the backend it works at, a source of
+// load, a client that asks once, and one that does nothing.
 package main
 
 import (
@@ -17,11 +17,12 @@ import (
 
 // roles are what the first argument chooses from.
 var roles = map[string]func(context.Context) error{
-	"serve": serve,
-	"tally": tally,
-	"load":  load,
-	"fetch": fetch,
-	"idle":  idle,
+	"serve":   serve,
+	"tally":   tally,
+	"backend": limited,
+	"load":    load,
+	"fetch":   fetch,
+	"idle":    idle,
 }
 
 // idle does nothing until it is signalled to stop.

@@ -24,7 +24,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reach the tally: %w", err)
 	}
-	work := backend(os.Getenv("BACKEND"))
+	work := working(os.Getenv("BACKEND"))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.Handle("/", asking(os.Getenv("CHECK"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,9 +46,9 @@ func serve(ctx context.Context) error {
 	return all.Wait()
 }
 
-// backend returns a function that does a request's work at the address; nothing is to
+// working returns a function that does a request's work at the address; nothing is to
 // be done without one.
-func backend(address string) func(context.Context) error {
+func working(address string) func(context.Context) error {
 	if address == "" {
 		return func(context.Context) error { return nil }
 	}

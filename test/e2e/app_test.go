@@ -55,26 +55,32 @@ func tcpOn(port int) corev1.ProbeHandler {
 // deploy runs the application and returns when its pods are ready.
 func (s *shop) deploy(ctx context.Context, replicas int32, mutate ...func(*corev1.PodTemplateSpec)) *appsv1.Deployment {
 	GinkgoHelper()
-	template := s.template("checkout")
+	return s.deployAs(ctx, "checkout", replicas, mutate...)
+}
+
+// deployAs is deploy under a name.
+func (s *shop) deployAs(ctx context.Context, name string, replicas int32, mutate ...func(*corev1.PodTemplateSpec)) *appsv1.Deployment {
+	GinkgoHelper()
+	template := s.template(name)
 	for _, m := range mutate {
 		m(&template)
 	}
 	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Template: template,
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"workload": "checkout"}},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"workload": name}},
 		},
 	}
-	Expect(kube.Create(ctx, d)).To(Succeed())
-	s.awaitReady(ctx, "workload=checkout", int(replicas))
+	Expect(s.kube.Create(ctx, d)).To(Succeed())
+	s.awaitReady(ctx, "workload="+name, int(replicas))
 	return d
 }
 
 // service is a Service in front of what a label selects by its value.
 func (s *shop) service(name, value string, port int32, target any) *corev1.Service {
 	key := "workload"
-	if value == "tally" {
+	if value == "tally" || value == "backend" {
 		key = "role"
 	}
 	to := intstr.FromString("")
@@ -102,8 +108,8 @@ func (s *shop) awaitRoutes(ctx context.Context, to *corev1.Service) string {
 	probe.Spec.Containers[0].ReadinessProbe.TCPSocket = &corev1.TCPSocketAction{
 		Host: to.Spec.ClusterIP, Port: intstr.FromInt32(to.Spec.Ports[0].Port),
 	}
-	Expect(kube.Create(ctx, probe)).To(Succeed())
+	Expect(s.kube.Create(ctx, probe)).To(Succeed())
 	s.awaitReady(ctx, "role=routes", 1)
-	Expect(kube.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
+	Expect(s.kube.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
 	return probe.Spec.NodeName
 }

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -30,7 +30,7 @@ spec:
 	for _, m := range more {
 		policy += "  " + m + "\n"
 	}
-	apply(ctx, policy)
+	s.apply(ctx, policy)
 }
 
 // deny makes every window's bound the limit, also when a machine short of processors
@@ -38,8 +38,9 @@ spec:
 const deny = "onStoreUnavailable: {action: Deny}"
 
 func (s *shop) status(ctx context.Context, g Gomega) v1alpha1.RateLimitPolicyStatus {
-	p := &v1alpha1.RateLimitPolicy{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: s.namespace}}
-	return get(ctx, g, p).Status
+	var p v1alpha1.RateLimitPolicy
+	g.Expect(s.kube.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "checkout"}, &p)).To(Succeed())
+	return p.Status
 }
 
 // awaitProgrammed returns when exactly n pods acknowledged the policy, and no pod that

@@ -24,10 +24,10 @@ var _ = Describe("A newcomer", func() {
 		s.nobodyMissed(ctx, start)
 		s.awaitExact(ctx, start.Add(window))
 
-		table := kubectl(ctx, "-n", s.namespace, "get", "ratelimitpolicies")
+		table := s.kubectl(ctx, "-n", s.namespace, "get", "ratelimitpolicies")
 		GinkgoWriter.Print(table)
 		row := strings.Split(strings.TrimSpace(table), "\n")[1]
 		Expect(row).To(MatchRegexp(`^checkout +Enforce +200/5s +4/4 +\S+ +\S+ +\d+/200 +0 ≤ 0 +\S+ +Hard +True `))
-		Expect(kubectl(ctx, "-n", s.namespace, "get", "events")).To(ContainSubstring("Injected"))
+		Expect(s.kubectl(ctx, "-n", s.namespace, "get", "events")).To(ContainSubstring("Injected"))
 	}, SpecTimeout(3*time.Minute))
 })

@@ -27,8 +27,8 @@ func (s *shop) redis() *corev1.Pod {
 func (s *shop) startRedis(ctx context.Context) {
 	GinkgoHelper()
 	loadRedis(ctx)
-	Expect(kube.Create(ctx, s.redis())).To(Succeed())
-	Expect(kube.Create(ctx, &corev1.Service{
+	Expect(s.kube.Create(ctx, s.redis())).To(Succeed())
+	Expect(s.kube.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "redis", Namespace: s.namespace},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"role": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
 	})).To(Succeed())

@@ -40,7 +40,7 @@ func (s *shop) samplesHere() (manifests []string) {
 // followed returns when all pods follow all policies and pools of the namespace.
 func (s *shop) followed(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "-n", s.namespace, "wait", "ratelimitpolicies,concurrencypools", "--all", "--for=condition=Programmed", "--timeout=90s")
+	s.kubectl(ctx, "-n", s.namespace, "wait", "ratelimitpolicies,concurrencypools", "--all", "--for=condition=Programmed", "--timeout=90s")
 }
 
 // adminPort returns where the pod's sidecar serves its metrics.
@@ -61,7 +61,7 @@ var _ = Describe("All samples for one application", func() {
 		s.startRedis(ctx)
 		manifests := s.samplesHere()
 		Expect(len(manifests)).To(BeNumerically(">", 15))
-		run(ctx, strings.Join(manifests, "\n---\n"), filepath.Join(root, ".cache", "assets", "kubectl"), "-n", s.namespace, "apply", "-f", "-")
+		s.apply(ctx, strings.Join(manifests, "\n---\n"), "-n", s.namespace)
 		Expect(kube.Create(ctx, s.service("checkout", "checkout", 80, 8080))).To(Succeed())
 		s.deploy(ctx, 2)
 		s.followed(ctx)

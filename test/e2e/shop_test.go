@@ -20,12 +20,19 @@ import (
 // A shop is a namespace with an application in it, the tally that it reports to, and
 // clients.
 type shop struct {
+	*site
 	namespace string
 	clients   []string // pods that send load
 }
 
 // openShop makes the namespace, opted in, and its tally.
 func openShop(ctx context.Context, mutate ...func(*corev1.Namespace)) *shop {
+	GinkgoHelper()
+	return openShopAt(ctx, here, mutate...)
+}
+
+// openShopAt is openShop in a cluster.
+func openShopAt(ctx context.Context, at *site, mutate ...func(*corev1.Namespace)) *shop {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "shop-",
@@ -35,12 +42,12 @@ func openShop(ctx context.Context, mutate ...func(*corev1.Namespace)) *shop {
 	for _, m := range mutate {
 		m(ns)
 	}
-	Expect(kube.Create(ctx, ns)).To(Succeed())
-	s := &shop{namespace: ns.Name}
+	Expect(at.kube.Create(ctx, ns)).To(Succeed())
+	s := &shop{site: at, namespace: ns.Name}
 	DeferOnFailure(s.show)
 	DeferCleanup(s.close)
-	Expect(kube.Create(ctx, s.bystander("tally", "tally"))).To(Succeed())
-	Expect(kube.Create(ctx, s.service("tally", "tally", 9000, 9000))).To(Succeed())
+	Expect(s.kube.Create(ctx, s.bystander("tally", "tally"))).To(Succeed())
+	Expect(s.kube.Create(ctx, s.service("tally", "tally", 9000, 9000))).To(Succeed())
 	s.awaitReady(ctx, "role=tally", 1)
 	return s
 }
@@ -51,14 +58,14 @@ func (s *shop) close(ctx SpecContext) {
 		return
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	Expect(kube.Delete(ctx, ns, client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(s.kube.Delete(ctx, ns, client.GracePeriodSeconds(0))).To(Succeed())
 }
 
 // show prints what happened in the namespace.
 func (s *shop) show(ctx SpecContext) {
 	for _, args := range [][]string{
-		{"get", "pods,services,ratelimitpolicies,jobs", "-o", "wide"},
-		{"describe", "ratelimitpolicies"},
+		{"get", "pods,services,ratelimitpolicies,concurrencypools,federatedbudgets,jobs", "-o", "wide"},
+		{"describe", "ratelimitpolicies,concurrencypools,federatedbudgets"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "-l", "app=checkout", "--all-containers", "--prefix", "--tail", "15", "--ignore-errors"},
 		{"logs", "-l", "role=load", "--prefix", "--tail", "15", "--ignore-errors"},
@@ -66,7 +73,7 @@ func (s *shop) show(ctx SpecContext) {
 	} {
 		func() {
 			defer func() { _ = recover() }() // one that fails must not keep the others from being shown
-			fmt.Fprintf(GinkgoWriter, "\n== kubectl %v\n%s", args, kubectl(ctx, append([]string{"-n", s.namespace}, args...)...))
+			fmt.Fprintf(GinkgoWriter, "\n== kubectl %v\n%s", args, s.kubectl(ctx, append([]string{"-n", s.namespace}, args...)...))
 		}()
 	}
 }
@@ -94,7 +101,7 @@ func (s *shop) startClients(ctx context.Context, perClient int, env ...corev1.En
 	GinkgoHelper()
 	for i := range 2 {
 		name := fmt.Sprintf("client-%d", i)
-		Expect(kube.Create(ctx, s.bystander(name, "load",
+		Expect(s.kube.Create(ctx, s.bystander(name, "load",
 			append(env,
 				corev1.EnvVar{Name: "TARGET", Value: "checkout." + s.namespace + ".svc:80"},
 				corev1.EnvVar{Name: "RATE", Value: strconv.Itoa(perClient)},
@@ -105,11 +112,21 @@ func (s *shop) startClients(ctx context.Context, perClient int, env ...corev1.En
 	s.awaitReady(ctx, "role=load", 2)
 }
 
+// setRate changes how many requests a second each client sends.
+func (s *shop) setRate(ctx context.Context, perClient int) {
+	GinkgoHelper()
+	for _, c := range s.clients {
+		_, err := s.clientset.CoreV1().Pods(s.namespace).ProxyGet("http", c, "8080", "rate",
+			map[string]string{"perSecond": strconv.Itoa(perClient)}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
 // awaitReady returns when exactly n pods with the label are ready.
 func (s *shop) awaitReady(ctx context.Context, selector string, n int) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		pods, err := clientset.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		pods, err := s.clientset.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		g.Expect(err).NotTo(HaveOccurred())
 		var ready []string
 		for i := range pods.Items {

@@ -12,22 +12,28 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var _ = Describe("Uninstalling", Serial, func() {
+// Last, because what it installs is not a member of budgets.
+var _ = Describe("Uninstalling", Serial, SpecPriority(-1), func() {
 	It("leaves nothing behind, and the other way of installing works", func(ctx SpecContext) {
 		s := openShop(ctx)
 		s.limitTo(ctx, limit, deny)
+		s.bound(ctx, limit)
+		s.budget(ctx, "[{name: "+s.name+"}]")
 		s.deploy(ctx, 1)
 		s.awaitProgrammed(ctx, 1)
+		s.awaitBound(ctx, 1)
+		s.awaitConnected(ctx, metav1.ConditionTrue)
 
-		helm(ctx, "uninstall", release, "--namespace", system, "--wait", "--timeout", "1m")
-		kubectl(ctx, "delete", "namespace", system, "--wait")
-		Expect(kubectl(ctx, "get", "pods", "-n", s.namespace, "-l", "app=checkout")).To(ContainSubstring("2/2"), "pods keep what they were given")
+		here.helm(ctx, "uninstall", release, "--namespace", system, "--wait", "--timeout", "1m")
+		here.kubectl(ctx, "delete", "namespace", system, "--wait")
+		Expect(here.kubectl(ctx, "get", "pods", "-n", s.namespace, "-l", "app=checkout")).To(ContainSubstring("2/2"), "pods keep what they were given")
 		removeDefinitions(ctx)
 		Expect(leftBehind(ctx)).To(BeEmpty())
 
-		apply(ctx, installManifest())
+		here.apply(ctx, installManifest())
 		awaitRollout(ctx, controller())
 		again := openShop(ctx)
 		again.limitTo(ctx, limit)
@@ -40,7 +46,7 @@ var _ = Describe("Uninstalling", Serial, func() {
 // a person.
 func removeDefinitions(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "delete", "crd", "ratelimitpolicies.weir.dev", "concurrencypools.weir.dev", "federatedbudgets.weir.dev")
+	here.kubectl(ctx, "delete", "crd", "ratelimitpolicies.weir.dev", "concurrencypools.weir.dev", "federatedbudgets.weir.dev")
 }
 
 // leftBehind lists the objects with our name of all kinds that are not namespaced, except
@@ -48,8 +54,8 @@ func removeDefinitions(ctx context.Context) {
 func leftBehind(ctx context.Context) []string {
 	GinkgoHelper()
 	var left []string
-	for resource := range strings.FieldsSeq(kubectl(ctx, "api-resources", "--verbs=list", "--namespaced=false", "-o", "name")) {
-		for object := range strings.FieldsSeq(kubectl(ctx, "get", resource, "-o", "name")) {
+	for resource := range strings.FieldsSeq(here.kubectl(ctx, "api-resources", "--verbs=list", "--namespaced=false", "-o", "name")) {
+		for object := range strings.FieldsSeq(here.kubectl(ctx, "get", resource, "-o", "name")) {
 			_, name, _ := strings.Cut(object, "/")
 			if strings.Contains(name, "weir") && !slices.Contains(kind.Nodes(), name) {
 				left = append(left, object)

@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/weir-dev/weir/internal/testing/windows"
 )
 
 const (
@@ -33,7 +35,7 @@ func (s *shop) ask(ctx context.Context, pod, path string, from, to time.Time) ma
 	GinkgoHelper()
 	var counts map[string]int64
 	Eventually(func(g Gomega) {
-		body, err := clientset.CoreV1().Pods(s.namespace).ProxyGet("http", pod, "8080", path, map[string]string{
+		body, err := s.clientset.CoreV1().Pods(s.namespace).ProxyGet("http", pod, "8080", path, map[string]string{
 			"from": strconv.FormatInt(from.UnixMicro(), 10), "to": strconv.FormatInt(to.UnixMicro(), 10),
 		}).DoRaw(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -62,10 +64,7 @@ func (s *shop) outcomes(ctx context.Context, from, to time.Time) map[string]int6
 
 // thisWindow returns the start of the present store window: all clocks are this
 // machine's, and windows are aligned to multiples of their length.
-func thisWindow() time.Time {
-	length := window.Microseconds()
-	return time.UnixMicro(time.Now().UnixMicro() / length * length)
-}
+func thisWindow() time.Time { return windows.At(time.Now(), window) }
 
 // nextWindow returns the start of the window after it.
 func nextWindow() time.Time { return thisWindow().Add(window) }
@@ -101,20 +100,20 @@ func (s *shop) windows(ctx context.Context, start time.Time, n int) []int {
 // come too late for its window, and the limit is not used up then.
 func (s *shop) awaitFull(ctx context.Context, first time.Time, n int) {
 	GinkgoHelper()
-	const patience = 12
-	inARow := 0
-	for i := range patience {
+	inARow(n, BeNumerically(">=", limit), func(i int) int {
+		GinkgoHelper()
 		admitted := s.admitted(ctx, first.Add(time.Duration(i)*window))
 		Expect(admitted).To(BeNumerically("<=", limit))
-		inARow++
-		if admitted < limit {
-			inARow = 0
-		}
-		if inARow == n {
-			return
-		}
-	}
-	Fail(fmt.Sprintf("of %d windows no %d in a row admitted %d", patience, n, limit))
+		return admitted
+	})
+}
+
+// inARow looks at window after window until n in a row are as wanted, and returns all.
+func inARow[T any](n int, wanted OmegaMatcher, look func(i int) T) []T {
+	GinkgoHelper()
+	seen, err := windows.InARow(n, wanted, look)
+	Expect(err).NotTo(HaveOccurred())
+	return seen
 }
 
 // nobodyMissed says how the clients fared since an instant: nothing but answers.

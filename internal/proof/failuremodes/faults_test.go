@@ -210,6 +210,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The leader crashes while a pool is in use whose shares outlast the election", "Every share goes on, and none grows: what is in flight stays within the limit, and no request is refused for it",
+			[]string{"internal/controlplane/coordinator:TestACrashIsFollowedByAQuarantine", "test/e2e:goes on while another controller comes to lead: nothing beyond the limit, and as much as before", "test/e2e:refuses nothing of what is far below the limit, whichever controller leads"},
+			"",
+		},
+		{
 			"A pod's name is used again", "A process is its pod's UID and a number of its own: it is another holder",
 			[]string{"internal/controlplane/coordinator:TestARestartedProcessIsAnotherHolder", "internal/controlplane/coordinator:TestAnotherStreamOfThePodReplacesTheFirst"},
 			"",

@@ -20,7 +20,12 @@ type Backend struct {
 // Start serves on a free port of this machine with the given number of threads. Each
 // takes the service time for a request.
 func Start(threads int, service time.Duration) (*Backend, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+	return Listen("127.0.0.1:0", threads, service)
+}
+
+// Listen is Start at an address, host:port.
+func Listen(address string, threads int, service time.Duration) (*Backend, error) {
+	listener, err := net.Listen("tcp", address) //nolint:noctx // returns at once
 	if err != nil {
 		return nil, err
 	}
