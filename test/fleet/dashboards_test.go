@@ -173,6 +173,11 @@ var _ = Describe("Prometheus", func() {
 			return missing
 		}, 2*longest, time.Second).Should(BeEmpty())
 		fmt.Fprintf(GinkgoWriter, "%d of %d queries of panels have data\n", asked, len(panels))
+		offered := append(choices(b.namespace), discovered()...)
+		Expect(len(offered)).To(BeNumerically(">=", 7))
+		for _, q := range offered {
+			Expect(q.misses(p.query(ctx, Default, q.expr))).To(BeEmpty())
+		}
 		for _, query := range autoscaled(b.namespace) {
 			Expect(p.query(ctx, Default, query)).To(HaveLen(1), query)
 		}
