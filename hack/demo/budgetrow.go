@@ -77,7 +77,7 @@ func (d *budgetShow) printHints() {
 	}
 	fmt.Fprintf(d.out, "\nThe link between the clusters is cut for %d of every %d windows.\n"+
 		"Try it, in another terminal in this directory:\n"+
-		"  eu-west, the hub    export KUBECONFIG=$PWD/%[3]s/kubeconfig PATH=$PWD/%[3]s/bin:$PATH\n"+
+		"  eu-west, the hub    export KUBECONFIG=$PWD/%[3]s/kubeconfig PATH=$PWD/%[3]s/bin:$PWD/bin:$PATH\n"+
 		"  us-east             export KUBECONFIG=$PWD/%[3]s/us-east/kubeconfig\n"+
 		"  explain the status  kubectl -n shop describe fbud world\n"+
 		"  change the limit    kubectl -n shop edit fbud world      (in eu-west; us-east shows the difference)\n"+

@@ -15,7 +15,9 @@ func (d *policyShow) hints() string {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Try it, in another terminal in this directory:\n"+
-		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
+		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PWD/bin:$PATH\n"+
+		"  see what is refused kubectl weir why -n shop --last 5\n"+
+		"  ask about a request kubectl weir explain -n shop $(kubectl -n shop get pods -o name | head -1) --request 'GET /'\n"+
 		"  change the limit    kubectl -n shop edit rlp checkout\n"+
 		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+
 		"  bring all back      kubectl replace -f %[1]s/shop.yaml     (apply it when the policy is deleted)\n"+

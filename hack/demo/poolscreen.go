@@ -48,7 +48,7 @@ func (d *poolShow) hints() string {
 		dir = relative
 	}
 	return fmt.Sprintf("Try it, in another terminal in this directory:\n"+
-		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PATH\n"+
+		"  export KUBECONFIG=$PWD/%[1]s/kubeconfig PATH=$PWD/%[1]s/bin:$PWD/bin:$PATH\n"+
 		"  explain the limit   kubectl -n shop describe cpool checkout\n"+
 		"  change the range    kubectl -n shop edit cpool checkout\n"+
 		"  add pods            kubectl -n shop scale deploy checkout --replicas=8\n"+

@@ -6,7 +6,8 @@
 // the other containers; command, arguments and environment are the pod's own;
 // projected service-account tokens are requested from the API server, bound to
 // the pod and rotated; startup, readiness and liveness probes decide the pod's
-// conditions; a container that dies is started again; deletion is graceful.
+// conditions; a container that dies is started again; deletion is graceful; kubectl has the logs
+// of a container, as a whole, and connections to ports of a pod.
 //
 // It leaves out what has no meaning without containers: images are names of local
 // programs, volumes other than those tokens do not exist, resources are not enforced,

@@ -32,6 +32,7 @@ func (r *Runner) register(ctx context.Context) error {
 	}
 	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: r.Network.NodeAddress().String()}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = claimPort
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Running",
 		Message: "pods run as processes", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -39,8 +38,7 @@ func (c *container) program() (process.Spec, error) {
 		args[i] = expand(args[i], values)
 	}
 	o := c.pod.object
-	log := filepath.Join(c.pod.LogDir, o.Namespace+"_"+o.Name+"_"+c.spec.Name+".log")
-	return process.Spec{Path: path, Args: args, Env: env, Log: log}, nil
+	return process.Spec{Path: path, Args: args, Env: env, Log: c.pod.logFile(o.Namespace, o.Name, c.spec.Name)}, nil
 }
 
 // environment resolves the container's variables in their order.

@@ -44,8 +44,9 @@ func New(cfg Config) *Runner {
 }
 
 // Run registers the node and runs its pods until ctx is done; then it kills
-// them and returns when all are gone.
+// them and returns when all are gone. It takes the Network's listener over.
 func (r *Runner) Run(ctx context.Context) error {
+	defer r.serveKubelet()()
 	if err := r.register(ctx); err != nil {
 		return fmt.Errorf("register node %s: %w", r.NodeName, err)
 	}
