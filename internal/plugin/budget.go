@@ -17,6 +17,14 @@ func newBudget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "budget",
 		Short: "Show the members of a FederatedBudget, and print the manifests for another one",
+
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("budget has no command %q: use status or join", args[0])
+			}
+			return cmd.Help()
+		},
 	}
 	cmd.AddCommand(newBudgetStatus(), newBudgetJoin())
 	return cmd

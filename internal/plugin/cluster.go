@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ type session struct {
 func (c *cluster) open() (*session, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("there is no kubeconfig: name one with --kubeconfig, or by the variable KUBECONFIG")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w; name one with --kubeconfig, or a context of it with --context", err)
 	}

@@ -79,7 +79,7 @@ func (s *session) explain(ctx context.Context, name string, r *http.Request) (*e
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var found *explanation
-	err = s.askSidecar(pod, func(at sidecar) (err error) {
+	err = s.askSidecar(ctx, pod, func(at sidecar) (err error) {
 		found, err = explain(ctx, at, r)
 		return err
 	})

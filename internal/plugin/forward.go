@@ -28,8 +28,9 @@ type tunnel struct {
 	last int // number of the newest pair of streams
 }
 
-// openTunnel asks the API server for a tunnel. That needs the verb create on pods/portforward.
-func openTunnel(config *rest.Config, pod *corev1.Pod, port int) (*tunnel, error) {
+// openTunnel asks the API server for a tunnel, which may take until ctx is done. That needs the verb
+// create on pods/portforward.
+func openTunnel(ctx context.Context, config *rest.Config, pod *corev1.Pod, port int) (*tunnel, error) {
 	core := rest.CopyConfig(config)
 	core.APIPath, core.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	server, path, err := rest.DefaultServerUrlFor(core)
@@ -50,11 +51,28 @@ func openTunnel(config *rest.Config, pod *corev1.Pod, port int) (*tunnel, error)
 	dialer := portforward.NewFallbackDialerForStreaming(overWebSocket, plain, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
-	streams, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
-	if err != nil {
+	opened, failed := make(chan *tunnel), make(chan error, 1)
+	go func() { // no dialer takes a context
+		streams, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+		if err != nil {
+			failed <- err
+			return
+		}
+		t := &tunnel{streams: streams, port: port}
+		select {
+		case opened <- t:
+		case <-ctx.Done():
+			_ = t.close() // nobody asks through it
+		}
+	}()
+	select {
+	case t := <-opened:
+		return t, nil
+	case err := <-failed:
 		return nil, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: the API server has no way to the node of the pod", context.Cause(ctx))
 	}
-	return &tunnel{streams: streams, port: port}, nil
 }
 
 // client returns a client whose connections go through the tunnel, whatever a URL names.

@@ -1,20 +1,20 @@
 package plugin
 
 import (
-	"io"
+	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/streaming/pkg/httpstream"
-	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/weir-dev/weir/internal/testing/devcluster/portforward"
 )
 
 // A node serves port-forwarding as kubelets do: what is sent to the check port of a pod goes to
@@ -23,31 +23,20 @@ func node(t *testing.T, h http.Handler) {
 	t.Helper()
 	inner := httptest.NewServer(h)
 	t.Cleanup(inner.Close)
-	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(httpstream.HeaderProtocolVersion, "portforward.k8s.io")
-		var mu sync.Mutex
-		waiting := map[string]httpstream.Stream{} // for its other half
-		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
-			mu.Lock()
-			defer mu.Unlock()
-			id := s.Headers().Get(corev1.PortForwardRequestIDHeader)
-			other, ok := waiting[id]
-			waiting[id] = s
-			switch {
-			case !ok:
-			case s.Headers().Get(corev1.StreamType) == corev1.StreamTypeData:
-				go carry(inner.Listener.Addr().String(), s, other)
-			default:
-				go carry(inner.Listener.Addr().String(), other, s)
-			}
-			return nil
-		})
-		if connection != nil {
-			<-connection.CloseChan()
+	kubelet := httptest.NewTLSServer(portforward.Handler(func(r *http.Request, port string) (net.Conn, error) {
+		if port != strconv.Itoa(checkPort) {
+			return nil, errors.New("port " + port + " is closed")
 		}
+		return new(net.Dialer).DialContext(r.Context(), "tcp", inner.Listener.Addr().String())
 	}))
 	t.Cleanup(kubelet.Close)
-	host, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
+	nodeAt(t, kubelet.Listener.Addr().String())
+}
+
+// nodeAt creates a node whose kubelet is at an address.
+func nodeAt(t *testing.T, address string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,26 +49,6 @@ func node(t *testing.T, h http.Handler) {
 		worker.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
 		worker.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
 	})
-}
-
-func carry(address string, data, failures httpstream.Stream) {
-	defer data.Close()
-	defer failures.Close()
-	if port := data.Headers().Get(corev1.PortHeader); port != strconv.Itoa(checkPort) {
-		io.WriteString(failures, "port "+port+" is closed")
-		return
-	}
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		io.WriteString(failures, err.Error())
-		return
-	}
-	defer c.Close()
-	go func() {
-		io.Copy(c, data)
-		c.Close()
-	}()
-	io.Copy(data, c)
 }
 
 // TestANodeReportsWhyThereIsNoConnection: a sidecar that does not listen is an error with its cause.
@@ -95,12 +64,45 @@ func TestANodeReportsWhyThereIsNoConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	way, err := openTunnel(at.config, pod, 1)
+	way, err := openTunnel(t.Context(), at.config, pod, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer way.close()
 	if _, err := (sidecar{way.client()}).config(t.Context()); err == nil || !strings.Contains(err.Error(), "port 1 is closed") {
 		t.Errorf("error %v, want that of the node", err)
+	}
+}
+
+// TestANodeThatIsSilentIsNotWaitedFor: an API server waits for it, and the command does not.
+func TestANodeThatIsSilentIsNotWaitedFor(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	nodeAt(t, silent.Addr().String())
+	createNamespace(t)
+	pod := sidecarIn(t, running("checkout-1"))
+	pod.Spec.NodeName = "worker"
+	createPod(t, pod)
+	where := newNamespaced(&cobra.Command{})
+	where.rules.ExplicitPath = kubeconfig
+	at, err := where.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := errors.New("asked for long enough")
+	ctx, enough := context.WithCancelCause(t.Context())
+	go func() { // as soon as the API server has asked the node
+		c, err := silent.Accept()
+		enough(asked)
+		if err == nil {
+			<-t.Context().Done()
+			_ = c.Close()
+		}
+	}()
+	if _, err := openTunnel(ctx, at.config, pod, checkPort); !errors.Is(err, asked) || !strings.Contains(err.Error(), "no way to the node") {
+		t.Errorf("error %v", err)
 	}
 }

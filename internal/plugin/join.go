@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 
@@ -58,6 +59,9 @@ func newBudgetJoin() *cobra.Command {
 	where := newNamespaced(cmd)
 	cmd.ValidArgsFunction = where.complete(budgetNames)
 	cmd.RunE = where.run(func(cmd *cobra.Command, at *session, args []string) error {
+		if host, port, err := net.SplitHostPort(j.endpoint); err != nil || host == "" || port == "" {
+			return fmt.Errorf("--endpoint is %q: use host:port, such as weir-hub.example.com:15040", j.endpoint)
+		}
 		budgets, err := at.budgets(cmd.Context(), args)
 		if err != nil {
 			return err

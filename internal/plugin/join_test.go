@@ -94,6 +94,7 @@ func TestBudgetJoinNamesTheCure(t *testing.T) {
 		"has no hub":                                 {redis.Name, "--member", "us-east"},
 		"with --system-namespace":                    {"checkout-world", "--member", "us-east", "--system-namespace", "absent"},
 		`required flag(s) "member"`:                  {"checkout-world"},
+		`--endpoint is "hub": use host:port`:         {"checkout-world", "--member", "us-east", "--endpoint", "hub"},
 	} {
 		all := append([]string{"budget", "join", "-n", "shop", "--endpoint", "hub:15040", "--kubeconfig", kubeconfig}, args...)
 		if out, _, err := execute(t, all...); err == nil || !strings.Contains(err.Error(), want) || out != "" {

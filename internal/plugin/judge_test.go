@@ -134,7 +134,7 @@ func checkout(limits ...policy.Limit) policy.Snapshot {
 // withPool adds the pool of a sample, and returns its state.
 func withPool(t *testing.T, s *policy.Snapshot, share, inFlight int64) pools.State {
 	t.Helper()
-	m, err := readManifest(t.Context(), samplePath("pool-quickstart.yaml"))
+	m, err := readManifest(t.Context(), samplePath("pool-quickstart.yaml"), strings.NewReader(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,17 @@ type manifest struct {
 	budgets  []*v1alpha1.FederatedBudget
 }
 
-// readManifest reads a file of YAML documents. It skips objects of other API groups, so
-// that a file may have an app and its policy.
-func readManifest(ctx context.Context, path string) (*manifest, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the user names it
+// standardInput is the name of a file that stands for what is piped to the command.
+const standardInput = "-"
+
+// readManifest reads a file of YAML documents, or stdin when the path is standardInput. It skips
+// objects of other API groups, so that a file may have an app and its policy.
+func readManifest(ctx context.Context, path string, stdin io.Reader) (*manifest, error) {
+	read := func() ([]byte, error) { return os.ReadFile(path) } //nolint:gosec // the user names it
+	if path == standardInput {
+		read = func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	text, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("%w; name a file with -f", err)
 	}

@@ -17,6 +17,20 @@ import (
 	"github.com/weir-dev/weir/internal/proof/docs"
 )
 
+// TestAManifestComesFromTheStandardInput, as `kubectl apply -f -` reads one.
+func TestAManifestComesFromTheStandardInput(t *testing.T) {
+	const policy = `{apiVersion: weir.dev/v1alpha1, kind: RateLimitPolicy, metadata: {name: piped},
+		spec: {podSelector: {matchLabels: {app: a}}, limits: [{name: all, rates: [{limit: 1, window: 1s}]}]}}`
+	m, err := readManifest(t.Context(), "-", strings.NewReader(policy))
+	if err != nil || len(m.policies) != 1 || m.policies[0].Name != "piped" {
+		t.Errorf("read %+v, error %v", m, err)
+	}
+	_, _, err = execute(t, "simulate", "-f", "-", "--log", "-")
+	if err == nil || !strings.Contains(err.Error(), "name a file for one of them") {
+		t.Errorf("error %v of a file and a log from one input", err)
+	}
+}
+
 // TestDocumentedManifests validates the YAML of every page: objects of Weir as test does,
 // without a warning; those of Kubernetes by their types; and all else as YAML. A list of
 // requests is of the policies before it.

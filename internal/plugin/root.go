@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -28,5 +29,23 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newStatus(), newExplain(), newWhy(), newTop(), newDashboard(), newTest(), newSimulate(), newSuggest(), newBudget(), newBrake(), newRelease(), newReset())
+	teach(root)
 	return root
+}
+
+// teach has the commands below one answer wrong arguments with how they are used.
+func teach(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		teach(cmd)
+		check := cmd.Args
+		if check == nil {
+			continue
+		}
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w; use: %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
 }

@@ -27,6 +27,7 @@ func TestDocumentedCommands(t *testing.T) {
 			found++
 			root := newRoot()
 			root.InitDefaultCompletionCmd()
+			root.InitDefaultVersionFlag()
 			command, rest, err := root.Find(args)
 			if err == nil {
 				err = command.ParseFlags(rest)
@@ -52,6 +53,21 @@ func TestDocumentedFlags(t *testing.T) {
 		command.InitDefaultHelpFlag()
 		if want := "```\n" + command.UsageString() + "```\n"; !strings.Contains(string(page), want) {
 			t.Errorf("docs/reference/flags.md lacks:\n%s", want)
+		}
+	}
+}
+
+// TestWrongCallsNameTheRightOnes: an error says how the command is used.
+func TestWrongCallsNameTheRightOnes(t *testing.T) {
+	for want, args := range map[string][]string{
+		"use: kubectl weir explain POD --request": {"explain", "--request", "GET /"},
+		"use: kubectl weir status":                {"status", "checkout"},
+		"use: kubectl weir budget join FEDERATED": {"budget", "join", "--member", "a", "--endpoint", "a:1"},
+		`no command "nope": use status or join`:   {"budget", "nope"},
+		"there is no kubeconfig: name one":        {"status", "--kubeconfig", fileOf(t, "")},
+	} {
+		if _, _, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", args, err, want)
 		}
 	}
 }

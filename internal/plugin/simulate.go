@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -34,7 +35,7 @@ func (f *logFile) read(cmd *cobra.Command, do func(*replay.Entry) error) (replay
 		return replay.Lines{}, fmt.Errorf("--format is %q: use one of %s", f.format, strings.Join(replay.Formats, ", "))
 	}
 	log := cmd.InOrStdin()
-	if f.path != "-" {
+	if f.path != standardInput {
 		file, err := os.Open(f.path)
 		if err != nil {
 			return replay.Lines{}, fmt.Errorf("--log: %w", err)
@@ -68,13 +69,16 @@ func newSimulate() *cobra.Command {
 			"  kubectl logs -n gateways deploy/envoy | kubectl weir simulate -f policy.yaml --log - --format envoy-json",
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the objects")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "file with the objects; - reads the standard input")
 	cmd.Flags().IntVar(&top, "top", 3, "values with the most refusals that are listed for each limit")
 	cobra.CheckErr(cmd.MarkFlagRequired("filename"))
 	log, as := newLogFile(cmd), newFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if top < 0 {
 			return fmt.Errorf("--top is %d: use 0 or more", top)
+		}
+		if file == standardInput && log.path == standardInput {
+			return errors.New("-f and --log both read the standard input: name a file for one of them")
 		}
 		simulation, err := simulationOf(cmd, file)
 		if err != nil {
@@ -100,7 +104,7 @@ func newSimulate() *cobra.Command {
 
 // simulationOf returns a simulation of the policies of a file, and warns of what they may not do.
 func simulationOf(cmd *cobra.Command, file string) (*replay.Simulation, error) {
-	m, err := readManifest(cmd.Context(), file)
+	m, err := readManifest(cmd.Context(), file, cmd.InOrStdin())
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func newTest() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "filename", "f", "", "file with the objects")
+	flags.StringVarP(&file, "filename", "f", "", "file with the objects; - reads the standard input")
 	flags.StringArrayVar(&lines, "request", nil, "method and target of a request, such as 'GET /x?y=1'; may be repeated")
 	flags.StringArrayVarP(&headers, "header", "H", nil, "header of each --request, such as 'x-tenant: acme'; may be repeated")
 	flags.StringVar(&requestsFile, "requests", "", "file with a YAML list of {request, headers, expect: {limits}}")
@@ -40,7 +40,7 @@ func newTest() *cobra.Command {
 		if net.ParseIP(client) == nil {
 			return fmt.Errorf("--client is %q: use an IP address", client)
 		}
-		m, err := readManifest(cmd.Context(), file)
+		m, err := readManifest(cmd.Context(), file, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
@@ -52,6 +52,9 @@ func newTest() *cobra.Command {
 			return err
 		}
 		if len(tries) == 0 {
+			if file == standardInput {
+				file = "The standard input"
+			}
 			cmd.PrintErrf("%s is valid; --request and --requests show which limits count a request.\n", file)
 			return nil
 		}

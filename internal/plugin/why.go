@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,7 +55,9 @@ func newWhy() *cobra.Command {
 		}
 		found, err := at.why(cmd.Context(), pods, id, most)
 		if len(found.Items) == 0 && as.String() == "table" {
-			cmd.PrintErrln(found.nothing(len(pods), id))
+			if found.answered > 0 {
+				cmd.PrintErrln(found.nothing(id))
+			}
 			return err
 		}
 		return errors.Join(as.print(cmd.OutOrStdout(), found, whyHeader, whyCells(found.Items)), err)
@@ -86,13 +89,17 @@ func (s *session) sidecarPods(ctx context.Context, names []string) ([]corev1.Pod
 type whyList struct {
 	Items []whyRow `json:"items"`
 	Total int      `json:"total"` // refused since the sidecars started
+
+	answered int // sidecars
 }
 
 // nothing says that no row was found.
-func (l *whyList) nothing(pods int, id string) string {
+func (l *whyList) nothing(id string) string {
 	switch {
+	case l.Total == 0 && l.answered == 1:
+		return "The sidecar refused no request since it started."
 	case l.Total == 0:
-		return fmt.Sprintf("No request was refused by %d sidecars since they started.", pods)
+		return fmt.Sprintf("No request was refused by %d sidecars since they started.", l.answered)
 	case id != "":
 		return fmt.Sprintf("None of the last refusals has that ID. The sidecars refused %d requests since they started, and keep the last %d each.", l.Total, keptRefusals)
 	default:
@@ -147,16 +154,22 @@ func whyCells(rows []whyRow) [][]string {
 // why asks the sidecars of pods which requests they refused last. The error is of pods that did not
 // answer; the others' rows are returned.
 func (s *session) why(ctx context.Context, pods []corev1.Pod, id string, most int) (*whyList, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found := &whyList{Items: []whyRow{}}
-	var errs []error
+	answers, errs := make([]*sidecarRefusals, len(pods)), make([]error, len(pods))
+	var asking errgroup.Group
+	asking.SetLimit(atATime)
 	for i := range pods {
-		all, err := s.refusals(ctx, &pods[i])
-		if err != nil {
-			errs = append(errs, err)
+		asking.Go(func() error {
+			answers[i], errs[i] = s.refusals(ctx, &pods[i])
+			return nil
+		})
+	}
+	_ = asking.Wait() // the errors are in errs
+	found := &whyList{Items: []whyRow{}}
+	for i, all := range answers {
+		if errs[i] != nil {
 			continue
 		}
+		found.answered++
 		found.Total += all.Total
 		for _, x := range all.Items {
 			if id == "" || x.RequestID == id || x.TraceID == id {
@@ -171,10 +184,15 @@ func (s *session) why(ctx context.Context, pods []corev1.Pod, id string, most in
 	return found, errors.Join(errs...)
 }
 
+// atATime is how many sidecars are asked at the same time, so that one that does not answer holds up few.
+const atATime = 16
+
 // refusals asks the sidecar of a pod.
 func (s *session) refusals(ctx context.Context, pod *corev1.Pod) (*sidecarRefusals, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	all := &sidecarRefusals{}
-	return all, s.askSidecar(pod, func(at sidecar) error {
+	return all, s.askSidecar(ctx, pod, func(at sidecar) error {
 		return at.ask(ctx, http.MethodGet, "/debug/refusals", nil, all)
 	})
 }
@@ -186,10 +204,10 @@ type sidecarRefusals struct {
 }
 
 // askSidecar opens a tunnel to the sidecar of a pod, and asks it.
-func (s *session) askSidecar(pod *corev1.Pod, ask func(sidecar) error) error {
-	way, err := openTunnel(s.config, pod, checkPort)
+func (s *session) askSidecar(ctx context.Context, pod *corev1.Pod, ask func(sidecar) error) error {
+	way, err := openTunnel(ctx, s.config, pod, checkPort)
 	if err != nil {
-		return fmt.Errorf("connecting to pod %s: %w; this takes the verb create on pods/portforward", pod.Name, err)
+		return fmt.Errorf("connecting to pod %s: %w; this takes the verb create on pods/portforward, and what kubectl port-forward takes", pod.Name, err)
 	}
 	defer way.close()
 	if err := ask(sidecar{way.client()}); err != nil {

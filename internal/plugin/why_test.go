@@ -91,7 +91,10 @@ func TestWhy(t *testing.T) {
 
 // TestNoRefusals: the command says so.
 func TestNoRefusals(t *testing.T) {
-	if got := (&whyList{}).nothing(3, ""); got != "No request was refused by 3 sidecars since they started." {
+	if got := (&whyList{answered: 1}).nothing(""); got != "The sidecar refused no request since it started." {
+		t.Errorf("of one it says %q", got)
+	}
+	if got := (&whyList{answered: 3}).nothing(""); got != "No request was refused by 3 sidecars since they started." {
 		t.Errorf("it says %q", got)
 	}
 }
