@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -55,22 +56,38 @@ func read(directory, version string) (build, error) {
 	return build{}, fmt.Errorf("there is no image of version %s", version)
 }
 
-// bills copies the lists of what the images are made of.
-func (r *release) bills(context.Context, []build) error {
-	files, err := filepath.Glob(filepath.Join(r.images, "*.spdx.json"))
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+// bills copies the lists of what the images are made of, and none that another build left.
+func (r *release) bills(_ context.Context, all []build) error {
+	for _, b := range all {
+		contents, err := b.index.IndexManifest()
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(r.out, filepath.Base(file)), text, 0o644); err != nil {
+		files, err := filepath.Glob(filepath.Join(r.images, b.name+"-*.spdx.json"))
+		if err != nil {
 			return err
+		}
+		for _, m := range contents.Manifests {
+			if err := r.bill(b.name, m.Digest, files); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// bill copies the one of the lists that names the image.
+func (r *release) bill(program string, image v1.Hash, lists []string) error {
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte(image.Hex)) {
+			return os.WriteFile(filepath.Join(r.out, filepath.Base(list)), text, 0o644)
+		}
+	}
+	return fmt.Errorf("no list of what an image of %s is made of names it, %s: run make images VERSION=%s", program, image, r.version)
 }
 
 // publish pushes the images, by the credentials that docker and podman keep, and the chart.

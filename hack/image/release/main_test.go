@@ -46,7 +46,23 @@ func built(t *testing.T, directory, version string) map[string]string {
 			t.Fatal(err)
 		}
 		digests[program] = digest.String()
-		if err := os.WriteFile(filepath.Join(directory, program+"-linux-amd64.spdx.json"), []byte(program), 0o600); err != nil {
+		contents, err := index.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(contents.Manifests) != 2 {
+			t.Fatalf("%d images", len(contents.Manifests))
+		}
+		for i, architecture := range []string{"amd64", "arm64"} {
+			bill := filepath.Join(directory, program+"-linux-"+architecture+".spdx.json")
+			if err := os.WriteFile(bill, []byte(contents.Manifests[i].Digest.Hex), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What other builds left.
+	for _, stale := range []string{"weir-test-app-linux-amd64", "weir-sidecar-linux-riscv64"} {
+		if err := os.WriteFile(filepath.Join(directory, stale+".spdx.json"), []byte("another"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +100,8 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 		names = append(names, f.Name())
 	}
 	want := []string{
-		"checksums.txt", "install.yaml", "kubectl-weir_linux_arm64.tar.gz", "kubectl-weir_windows_amd64.tar.gz", "notes.md", "weir-0.9.0-rc.1.tgz", "weir-controller-linux-amd64.spdx.json", "weir-sidecar-linux-amd64.spdx.json", "weir.yaml",
+		"checksums.txt", "install.yaml", "kubectl-weir_linux_arm64.tar.gz", "kubectl-weir_windows_amd64.tar.gz", "notes.md", "weir-0.9.0-rc.1.tgz",
+		"weir-controller-linux-amd64.spdx.json", "weir-controller-linux-arm64.spdx.json", "weir-sidecar-linux-amd64.spdx.json", "weir-sidecar-linux-arm64.spdx.json", "weir.yaml",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the release has the files %q, want %q", names, want)
