@@ -3,7 +3,7 @@
 BENCH ?= ## sections of `make bench`: check parallel pool pool-quality memory redis postgres keys federation proxy proxy-memory proxy-cpu; empty: all
 BESIDE ?= ## other checkouts, apart by commas, whose sidecars `make bench BENCH=proxy-cpu` measures as well, and writes nothing
 TORTURE ?= 2m ## how long `make torture` breaks things
-UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),e96ba4a6) ## what `make test-upgrade` upgrades from and goes back to: the last tag, or a commit of this repository
+UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 --match 'v*' --exclude '*-*' HEAD^ 2>/dev/null),HEAD~100) ## what `make test-upgrade` upgrades from and goes back to: the release before this commit or, before the first one, a hundred commits ago
 ATTACK_GROUPS ?= ## groups of `make attack`: webhook injection objects stream budgets http1 http2; empty: all
 ATTACK_TIME ?= ## how long `make attack` plays its rows, such as 10m; empty: each once
 TORTURE_SEED ?= ## what decides on the faults of `make torture`; empty: another one each time
@@ -80,6 +80,8 @@ test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The sam
 
 .PHONY: test-upgrade
 test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UPGRADE_FROM by this checkout under load, and go back, with sidecars of both versions: every window is judged (about 3 minutes)
+	@git rev-parse --quiet --verify '$(strip $(UPGRADE_FROM))^{commit}' >/dev/null || { \
+		echo "test-upgrade: this clone has no commit $(strip $(UPGRADE_FROM)): get it by git fetch --tags --unshallow, or name another one, such as UPGRADE_FROM=v0.1.0" >&2; exit 1; }
 	@rm -rf $(CACHE)/upgrade && mkdir -p $(CACHE)/upgrade
 	@git archive $(UPGRADE_FROM) | tar -x -C $(CACHE)/upgrade
 	@cd $(CACHE)/upgrade && mkdir -p bin && CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -o bin/ ./cmd/controller ./cmd/sidecar
