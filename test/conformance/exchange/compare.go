@@ -99,12 +99,13 @@ func (c *comparison) request(i int, direct, through []*Message) {
 }
 
 // mayBeCut reports whether the app may get a part of a request that the client sends to its end: the app
-// ends the connection in the middle of it, which is answered at once, or the client resets its own behind
-// it, which may overtake the rest.
+// ends the connection in the middle of it, which is answered at once, the client resets its own behind
+// it, which may overtake the rest, or leaves in the middle of an answer that began before that had passed.
 func (c *comparison) mayBeCut(i int) bool {
-	a := &c.plan.requests[i].answer
-	leaves := a.start == early && (a.end == silent || a.end == cutHead)
-	return c.proxied && (leaves || i == c.plan.last() && c.plan.end.how == aborts)
+	a, end := &c.plan.requests[i].answer, c.plan.end
+	ends := a.start == early && (a.end == silent || a.end == cutHead)
+	gone := end.how == aborts || end.how == leaves && end.answer >= 0 && a.start == early
+	return c.proxied && (ends || i == c.plan.last() && gone)
 }
 
 // head compares what reached the app of a request's head.
