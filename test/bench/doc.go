@@ -14,7 +14,7 @@
 // the others count in one process, and Weir spends the store's grants to this
 // one.
 //
-// Proxies are compared by the processor time of their processes, which others on the
-// machine disturb less than latency, and by latency. The sidecars of other checkouts can
-// take part: that shows what a change costs.
+// Proxies are compared by the processor time of their processes in a closed loop, which
+// others on the machine disturb less than latency, and by latency in an open loop. The
+// sidecars of other checkouts can take part: that shows what a change costs.
 package main

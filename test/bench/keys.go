@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weir-dev/weir/test/bench/traffic"
 )
 
 const (
@@ -55,7 +57,7 @@ func overKeys(show func(*table)) error {
 	for _, c := range keyCases() {
 		messages := make([][]byte, len(names))
 		for i, name := range names {
-			messages[i] = message("keys", c.key, name)
+			messages[i] = traffic.Message("keys", c.key, name)
 		}
 		turns := make([][]keyed, len(s.all))
 		for range keyRounds {
@@ -100,15 +102,15 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	until := from.Add(keyTurn)
 	for _, a := range s.askers {
 		wait.Go(func() {
-			var mine []answer
-			err := a.keep(callsEach, from, until, messages, c.draw(rand.Uint64()), func(r answer) { mine = append(mine, r) })
+			var mine []traffic.Answer
+			err := a.Keep(callsEach, from, until, messages, c.draw(rand.Uint64()), func(r traffic.Answer) { mine = append(mine, r) })
 			mu.Lock()
 			defer mu.Unlock()
 			failed = append(failed, err)
 			for _, r := range mine {
-				took = append(took, r.took)
-				if r.admitted && r.window > 0 {
-					admitted[keySecond{r.key, r.window}]++
+				took = append(took, r.Took)
+				if r.Admitted && r.Window > 0 {
+					admitted[keySecond{r.Key, r.Window}]++
 				}
 			}
 		})
@@ -133,7 +135,7 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	t.processor, t.commands = float64(after.processor-before.processor)/n, float64(after.commands-before.commands)/n
 	slices.Sort(took)
 	t.store = float64(after.store-before.store) / n
-	t.p50, t.p99 = percentile(took, 500), percentile(took, 990)
+	t.p50, t.p99 = traffic.Percentile(took, 500), traffic.Percentile(took, 990)
 	return t, nil
 }
 

@@ -174,15 +174,23 @@ func additionTo(base, other, figures []float64) addition {
 // middle returns the median of an odd number of values.
 func middle(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
 
-func (a addition) cells() []string {
-	return []string{micros(a.nanoseconds), fmt.Sprintf("%.2f", a.ratio), fmt.Sprintf("%.2f–%.2f", a.low, a.high)}
+// String is the ratio with its interval.
+func (a addition) String() string {
+	if math.IsInf(a.ratio, 1) {
+		return "lost in noise" // the other added nothing
+	}
+	high := "∞" // the other added nothing in some of the resamples
+	if !math.IsInf(a.high, 1) {
+		high = fmt.Sprintf("%.2f", a.high)
+	}
+	return fmt.Sprintf("%.2f (%.2f–%s)", a.ratio, a.low, high)
 }
 
 // reaches says whether the ratio reaches a goal, and whether the rounds agree.
 func (a addition) reaches(goal float64) string {
 	switch {
 	case math.IsInf(a.ratio, 1):
-		return "lost in noise" // even the other added nothing
+		return a.String()
 	case a.ratio > goal && a.low <= goal:
 		return "missed by the median only"
 	default:

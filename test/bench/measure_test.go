@@ -27,6 +27,18 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
+func TestAnIntervalMayHaveNoEnd(t *testing.T) {
+	for want, a := range map[string]addition{
+		"1.00 (0.50–1.50)": {ratio: 1, low: 0.5, high: 1.5},
+		"1.00 (0.50–∞)":    {ratio: 1, low: 0.5, high: math.Inf(1)},
+		"lost in noise":    {ratio: math.Inf(1), low: 0.5, high: math.Inf(1)},
+	} {
+		if got := a.String(); got != want {
+			t.Errorf("it is written %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAnAdditionIsBesideAnother(t *testing.T) {
 	base := []float64{100, 200, 300, 400, 500}
 	over := func(by ...float64) []float64 {

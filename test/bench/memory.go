@@ -10,6 +10,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/test/bench/traffic"
 )
 
 // visitors is how many keys are asked for once each, and how many a sidecar may track.
@@ -20,7 +22,7 @@ const visitors = 1_000_000
 func seenOnce(all []*service, show func(*table)) error {
 	messages := make([][]byte, visitors)
 	for i, name := range makeKeys(visitors) {
-		messages[i] = message("keys", visitorKey, name)
+		messages[i] = traffic.Message("keys", visitorKey, name)
 	}
 	t := &table{
 		title: "Redis, 1,000,000 keys, each seen once",
@@ -55,19 +57,19 @@ func (s *service) visit(messages [][]byte) error {
 	failed := make([]error, len(s.askers))
 	for i, idle := range s.askers {
 		// A connection over which nobody answered pings, while another service was asked, is closed.
-		a, err := newAsker(idle.conn.RemoteAddr().String())
+		a, err := traffic.NewAsker(idle.Address())
 		if err != nil {
 			return err
 		}
-		defer a.conn.Close()
+		defer a.Close()
 		wait.Go(func() {
 			next := i - len(s.askers)
-			failed[i] = a.keep(callsEach, time.Time{}, time.Now().Add(10*time.Minute), messages, func() int {
+			failed[i] = a.Keep(callsEach, time.Time{}, time.Now().Add(10*time.Minute), messages, func() int {
 				if next += len(s.askers); next < len(messages) {
 					return next
 				}
 				return -1
-			}, func(answer) {})
+			}, func(traffic.Answer) {})
 		})
 	}
 	wait.Wait()

@@ -38,3 +38,21 @@ func TestAPageKeepsSectionsThatWereNotRun(t *testing.T) {
 		t.Error("the preface is not there once")
 	}
 }
+
+// TestATableHasItsRowsInBothForms.
+func TestATableHasItsRowsInBothForms(t *testing.T) {
+	for note, want := range map[string][2]string{
+		"":       {"\nTitle  ns\n  one  1\n  two  22\n", "\n### Title\n\n|  | ns |\n|---|---|\n| one | 1 |\n| two | 22 |\n"},
+		"A note": {"\nTitle  ns\n  one  1\n  two  22\n  (A note)\n", "\n### Title\n\nA note\n\n|  | ns |\n|---|---|\n| one | 1 |\n| two | 22 |\n"},
+	} {
+		one := &table{title: "Title", note: note, head: []string{"", "ns"}}
+		one.add("one", "1")
+		one.add("two", "22")
+		var terminal, docs strings.Builder
+		one.print(&terminal)
+		one.markdown(&docs)
+		if terminal.String() != want[0] || docs.String() != want[1] {
+			t.Errorf("written %q and %q, want %q", terminal.String(), docs.String(), want)
+		}
+	}
+}

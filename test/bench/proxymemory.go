@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/weir-dev/weir/test/bench/traffic"
 )
 
 // Goals of the memory of the sidecar's proxy, in bytes: of its own while it is idle and at 1,000 requests
@@ -48,7 +50,7 @@ func (w *ways) processMemory() (*table, error) {
 		head: []string{"", "idle, resident MiB", "its own", "at 1,000 requests/s, resident MiB", "its own", ""},
 	}
 	for i, way := range w.all {
-		if i == straight || i == barelyToo {
+		if i == straight {
 			continue
 		}
 		verdict := ""
@@ -81,12 +83,12 @@ const busySeconds = 10
 func (w *ways) busyMemory() (all []residence, err error) {
 	for i, way := range w.all {
 		var peak residence
-		if i == straight || i == barelyToo {
+		if i == straight {
 			all = append(all, peak)
 			continue
 		}
 		for range busySeconds {
-			if _, err := openLoop(way.callers, 1000, time.Second); err != nil {
+			if _, err := way.callers.Open(1000, time.Second); err != nil {
 				return nil, fmt.Errorf("%s: %w", way.name, err)
 			}
 			now, err := residenceOf(way.pid)
@@ -112,7 +114,7 @@ func (w *ways) idleMemory() (*table, error) {
 		head: []string{"", "KiB per connection", ""},
 	}
 	for i, way := range w.all {
-		if hangUp(way.callers); i == straight || i == barelyToo {
+		if way.callers.Close(); i == straight {
 			continue
 		}
 		time.Sleep(2 * time.Second) // what the start left behind is collected
@@ -126,7 +128,7 @@ func (w *ways) idleMemory() (*table, error) {
 		}
 		time.Sleep(2 * time.Second)
 		after, err := residenceOf(way.pid)
-		hangUp(idle)
+		idle.Close()
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +144,11 @@ func (w *ways) idleMemory() (*table, error) {
 
 // dialInTurn opens connections, few of which send their request at once, so that all of them
 // together are never busy.
-func dialInTurn(address string, n int) (all []caller, err error) {
+func dialInTurn(address string, n int) (all traffic.HTTP1, err error) {
 	for len(all) < n {
-		more, err := dial(address, min(callers, n-len(all)), request)
+		more, err := traffic.DialHTTP1(address, min(callers, n-len(all)), request)
 		if err != nil {
-			hangUp(all)
+			all.Close()
 			return nil, err
 		}
 		all = append(all, more...)

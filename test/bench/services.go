@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/testing/freeport"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/test/bench/traffic"
 )
 
 // fleet is how many processes decide over one store.
@@ -23,7 +24,7 @@ const fleet = 4
 type service struct {
 	name   string
 	pids   []int // of all that decides: the store, and the processes
-	askers []*asker
+	askers []*traffic.Asker
 	redis  *goredis.Client
 }
 
@@ -99,7 +100,7 @@ func (s *services) start(name string, process func(store, listen string, n int) 
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.stopped = append(s.stopped, func() { _ = a.conn.Close() })
+		s.stopped = append(s.stopped, func() { a.Close() })
 		opened.askers = append(opened.askers, a)
 	}
 	s.all = append(s.all, opened)
@@ -108,18 +109,18 @@ func (s *services) start(name string, process func(store, listen string, n int) 
 
 // connect waits until a service decides: a store that is new serves no window that began
 // before it.
-func connect(listen string) (a *asker, err error) {
-	ready := [][]byte{message("keys", userKey, "ready")}
+func connect(listen string) (a *traffic.Asker, err error) {
+	ready := [][]byte{traffic.Message("keys", userKey, "ready")}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if a, err = newAsker(listen); err != nil {
+		if a, err = traffic.NewAsker(listen); err != nil {
 			continue
 		}
 		admitted := false
-		err = a.keep(1, time.Time{}, time.Now(), ready, func() int { return 0 }, func(r answer) { admitted = r.admitted })
+		err = a.Keep(1, time.Time{}, time.Now(), ready, func() int { return 0 }, func(r traffic.Answer) { admitted = r.Admitted })
 		if err == nil && admitted {
 			return a, nil
 		}
-		_ = a.conn.Close()
+		a.Close()
 	}
 	return nil, fmt.Errorf("it admits nothing: %w", err)
 }

@@ -15,7 +15,11 @@ import (
 	"github.com/weir-dev/weir/internal/testing/freeport"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/test/bench/traffic"
 )
+
+// callers are the connections that each way is opened with.
+const callers = 32
 
 // A way leads to the app: straight, or through a proxy that runs as a process.
 type way struct {
@@ -23,7 +27,7 @@ type way struct {
 	address string
 	calls   string // the address for calls of gRPC
 	pid     int
-	callers []caller
+	callers traffic.HTTP1
 }
 
 // ways are all of them, and the processes behind them.
@@ -36,7 +40,6 @@ type ways struct {
 const (
 	straight = iota
 	barely
-	barelyToo
 	sidecar
 	haproxy
 	nginx
@@ -63,10 +66,8 @@ func openWays() (w *ways, err error) {
 	if err != nil {
 		return w, err
 	}
-	for _, name := range []string{"bare ReverseProxy", "bare ReverseProxy again"} {
-		if _, err = w.start(name, nil, "peers", func(listen string) []string { return []string{"bare", listen, app.address} }); err != nil {
-			return w, err
-		}
+	if _, err = w.start("bare ReverseProxy", nil, "peers", func(listen string) []string { return []string{"bare", listen, app.address} }); err != nil {
+		return w, err
 	}
 	if err := w.startSidecar("weir", "sidecar", app.address); err != nil {
 		return w, err
@@ -104,10 +105,10 @@ func (w *ways) start(name string, env []string, program string, args func(listen
 	opened := &way{name: name, address: listen, calls: listen, pid: pid}
 	// A store that is new serves no window that began before it.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		var one []caller // until it is served, so that few connections come in vain
-		if one, err = dial(listen, 1, request); err == nil {
-			hangUp(one)
-			opened.callers, err = dial(listen, callers, request)
+		var one traffic.HTTP1 // until it is served, so that few connections come in vain
+		if one, err = traffic.DialHTTP1(listen, 1, request); err == nil {
+			one.Close()
+			opened.callers, err = traffic.DialHTTP1(listen, callers, request)
 		}
 		if err == nil {
 			w.all = append(w.all, opened)

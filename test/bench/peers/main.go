@@ -7,20 +7,20 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"strconv"
 	"sync"
+
+	"github.com/weir-dev/weir/test/bench/app"
 )
 
 func main() {
 	var h http.Handler
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "app":
-		h = http.HandlerFunc(app)
+		h = http.HandlerFunc(app.Handle)
 	case len(os.Args) == 4 && os.Args[1] == "bare":
 		h = bare(os.Args[3])
 	default:
@@ -34,32 +34,6 @@ func main() {
 	err := server.ListenAndServe()
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
-}
-
-// large is the longest answer.
-var large = make([]byte, 64<<10)
-
-// admitted is a message of gRPC by which Envoy's rate limit service lets a request through.
-const admitted = "\x00\x00\x00\x00\x02\x08\x01"
-
-// app answers when it has read all of the request: over HTTP/2 with one message of gRPC.
-func app(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		_, _ = io.Copy(io.Discard, r.Body)
-	}
-	if r.ProtoMajor == 2 {
-		w.Header().Set("Content-Type", "application/grpc")
-		_, _ = io.WriteString(w, admitted)
-		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain")
-	if r.URL.Path == "/64k" {
-		w.Header().Set("Content-Length", strconv.Itoa(len(large)))
-		_, _ = w.Write(large)
-		return
-	}
-	_, _ = io.WriteString(w, "hello")
 }
 
 // bare speaks to the app in the protocol of the client.
