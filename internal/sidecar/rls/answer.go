@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
@@ -14,7 +13,7 @@ import (
 // appendAnswer appends envoy.service.ratelimit.v3.RateLimitResponse, as proto writes it. Its header
 // fields are those of the state that binds most.
 func appendAnswer(b []byte, r enforce.Ruling) []byte {
-	b = appendNumber(b, 1, uint64(code(r.Allowed)))
+	b = appendNumber(b, 1, code(r.Allowed))
 	var binding enforce.QuotaState
 	var scratch [128]byte
 	for i := range r.States {
@@ -32,7 +31,7 @@ func appendAnswer(b []byte, r enforce.Ruling) []byte {
 // appendStatus appends the status of a descriptor. A limit that did not judge by its counter does
 // not say what is left.
 func appendStatus(b []byte, s *enforce.QuotaState) []byte {
-	b = appendNumber(b, 1, uint64(code(s.Refusal == nil)))
+	b = appendNumber(b, 1, code(s.Refusal == nil))
 	if s.Limit == nil || s.Decision.Limit == 0 {
 		return b
 	}
@@ -51,7 +50,7 @@ func appendCurrentLimit(b []byte, s *enforce.QuotaState) []byte {
 	rate := quota.BindingRate(*s)
 	unit, multiplier := unitOf(rate)
 	b = appendNumber(b, 1, saturated(rate.Limit))
-	b = appendNumber(b, 2, uint64(unit))
+	b = appendNumber(b, 2, unit)
 	b = appendText(b, 3, s.Limit.Name)
 	if multiplier > 0 {
 		var scratch [8]byte
@@ -83,11 +82,11 @@ func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), message)
 }
 
-func code(allowed bool) ratelimitv3.RateLimitResponse_Code {
+func code(allowed bool) uint64 {
 	if allowed {
-		return ratelimitv3.RateLimitResponse_OK
+		return okCode
 	}
-	return ratelimitv3.RateLimitResponse_OVER_LIMIT
+	return overLimitCode
 }
 
 // saturated returns n, or the most that the protocol can say.

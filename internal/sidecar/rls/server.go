@@ -6,13 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/metrics"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/exchange"
 	"github.com/weir-dev/weir/internal/sidecar/proxy/frames"
 )
+
+// method is the one that Envoy calls.
+const method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 
 // Bounds of a call.
 const (
@@ -44,7 +45,7 @@ func New(cfg Config) *frames.Server {
 		Log:         cfg.Log,
 		Calls: &frames.Calls{
 			MessageBytes: maxMessage,
-			Methods:      map[string]frames.Method{ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName: answers.shouldRateLimit},
+			Methods:      map[string]frames.Method{method: answers.shouldRateLimit},
 		},
 	})
 }

@@ -3,29 +3,35 @@ package rls
 import (
 	"time"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
 	"github.com/weir-dev/weir/internal/sidecar/quota"
 	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// Numbers of the protocol, which are not linked: it comes with all that Envoy can be configured by,
+// and each process would keep that in memory. Tests compare them.
+const (
+	okCode, overLimitCode = 1, 2
+
+	unknownUnit, secondUnit, minuteUnit, hourUnit, dayUnit, monthUnit, weekUnit = 0, 1, 2, 3, 4, 5, 7
 )
 
 // units are the protocol's, longest first. No window is a year long, and its month is
 // the calendar's.
 var units = []struct {
 	length time.Duration
-	unit   ratelimitv3.RateLimitResponse_RateLimit_Unit
+	unit   uint64
 }{
-	{7 * 24 * time.Hour, ratelimitv3.RateLimitResponse_RateLimit_WEEK},
-	{24 * time.Hour, ratelimitv3.RateLimitResponse_RateLimit_DAY},
-	{time.Hour, ratelimitv3.RateLimitResponse_RateLimit_HOUR},
-	{time.Minute, ratelimitv3.RateLimitResponse_RateLimit_MINUTE},
-	{time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND},
+	{7 * 24 * time.Hour, weekUnit},
+	{24 * time.Hour, dayUnit},
+	{time.Hour, hourUnit},
+	{time.Minute, minuteUnit},
+	{time.Second, secondUnit},
 }
 
 // unitOf returns the unit of a rate, and of how many of them its window is made, 0 for one.
-func unitOf(r limiter.Rate) (ratelimitv3.RateLimitResponse_RateLimit_Unit, uint32) {
+func unitOf(r limiter.Rate) (unit uint64, multiplier uint32) {
 	if r.Monthly {
-		return ratelimitv3.RateLimitResponse_RateLimit_MONTH, 0
+		return monthUnit, 0
 	}
 	length := quota.Length(r)
 	for _, u := range units {
@@ -37,5 +43,5 @@ func unitOf(r limiter.Rate) (ratelimitv3.RateLimitResponse_RateLimit_Unit, uint3
 			return u.unit, uint32(length / u.length) // at most a month's seconds
 		}
 	}
-	return ratelimitv3.RateLimitResponse_RateLimit_UNKNOWN, 0
+	return unknownUnit, 0
 }
