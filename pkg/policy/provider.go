@@ -102,7 +102,7 @@ func (p *JWTProvider) validate(errs *problems, path string) {
 		errs.add(path, "has a url and a secret: keep one")
 	case !p.Reads() && p.Keys == "":
 		errs.add(path+".keys", "are missing, and there is neither a url nor a secret to read them from")
-	case p.Secret != "" && !secretName.MatchString(p.Secret):
+	case p.Secret != "" && !isSecretName(p.Secret):
 		errs.add(path+".secret", "is %q: write namespace/name", p.Secret)
 	}
 	errs.text(path+".url", p.URL, 0)

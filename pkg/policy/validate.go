@@ -35,9 +35,23 @@ const (
 )
 
 var (
-	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	labelName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	objectName = formOf(253, `[a-z0-9]([-a-z0-9.]*[a-z0-9])?`)
+	labelName  = formOf(63, `[a-z0-9]([-a-z0-9]*[a-z0-9])?`)
 )
+
+// A form is a pattern with a bound of its own: one within the pattern is compiled to as many copies,
+// which each process would keep.
+type form struct {
+	most    int // bytes
+	pattern *regexp.Regexp
+}
+
+// formOf returns the form of a text that an expression matches as a whole.
+func formOf(most int, expression string) form {
+	return form{most, regexp.MustCompile(`^(?:` + expression + `)$`)}
+}
+
+func (f form) matches(text string) bool { return len(text) <= f.most && f.pattern.MatchString(text) }
 
 // Validate reports everything that is wrong with s, each with the path of its
 // field. Compile compiles all that it accepts.
@@ -155,8 +169,8 @@ func (p *problems) add(path, format string, args ...any) {
 	*p = append(*p, fmt.Errorf(path+" "+format, args...))
 }
 
-func (p *problems) name(path, value string, valid *regexp.Regexp) {
-	if !valid.MatchString(value) {
+func (p *problems) name(path, value string, valid form) {
+	if !valid.matches(value) {
 		p.add(path, "is %q: use lower-case letters, digits and dashes", value)
 	}
 }

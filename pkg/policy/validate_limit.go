@@ -137,11 +137,16 @@ func (l *Limit) validateFairness(errs *problems, path string, c Consistency) {
 }
 
 var (
-	secretName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	sentinelName = regexp.MustCompile(`^[-._A-Za-z0-9]{1,128}$`)
+	sentinelName = formOf(128, `[-._A-Za-z0-9]+`)
 	gatewayForm  = regexp.MustCompile(`^[0-9a-f]{16}$`)
-	databaseName = regexp.MustCompile(`^[-_$A-Za-z0-9]{1,63}$`)
+	databaseName = formOf(63, `[-_$A-Za-z0-9]+`)
 )
+
+// isSecretName reports whether a secret is named by its namespace and name.
+func isSecretName(text string) bool {
+	namespace, name, ok := strings.Cut(text, "/")
+	return ok && labelName.matches(namespace) && objectName.matches(name)
+}
 
 func (s Store) validate(errs *problems, path string) {
 	oneOf(errs, path+".type", s.Type, ControllerStore, RedisStore, PostgresStore, GatewayStore)
@@ -157,7 +162,7 @@ func (s Store) validate(errs *problems, path string) {
 			errs.add(path, "names a server: only types Redis and Postgres have one")
 		}
 	}
-	if s.Secret != "" && !secretName.MatchString(s.Secret) {
+	if s.Secret != "" && !isSecretName(s.Secret) {
 		errs.add(path+".secret", "is %q: write namespace/name", s.Secret)
 	}
 	if s.SecretVersion != "" && s.Secret == "" {
@@ -180,7 +185,7 @@ func (s Store) validateRedis(errs *problems, path string) {
 	switch {
 	case s.Cluster && s.Sentinel != "":
 		errs.add(path+".sentinel", "is %q, but the addresses are of a cluster: keep one", s.Sentinel)
-	case s.Sentinel != "" && !sentinelName.MatchString(s.Sentinel):
+	case s.Sentinel != "" && !sentinelName.matches(s.Sentinel):
 		errs.add(path+".sentinel", "is %q: use letters, digits, dots, dashes and underscores", s.Sentinel)
 	case len(addresses) > 1 && !s.Cluster && s.Sentinel == "":
 		errs.add(path+".address", "names %d servers: only a cluster and Sentinels have several", len(addresses))
@@ -212,7 +217,7 @@ func (s Store) validatePostgres(errs *problems, path string) {
 	if !isHostPort(s.Address) && !isHostPort(s.Address+":5432") {
 		errs.add(path+".address", "is %q: write host or host:port", s.Address)
 	}
-	if !databaseName.MatchString(s.Database) {
+	if !databaseName.matches(s.Database) {
 		errs.add(path+".database", "is %q: use 1 to 63 letters, digits, dashes and underscores", s.Database)
 	}
 	if s.Cluster || s.Sentinel != "" || s.REST {

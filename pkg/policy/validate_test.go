@@ -231,3 +231,61 @@ func TestValidateWantsPoliciesInOrder(t *testing.T) {
 		t.Errorf("no cluster: got error %v", err)
 	}
 }
+
+// TestNamesHaveBounds, those of Kubernetes and of stores.
+func TestNamesHaveBounds(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("a", n) }
+	redis := func(change func(s *policy.Store, text string)) func(*policy.Policy, string) {
+		return func(p *policy.Policy, text string) {
+			p.Store = policy.Store{Type: policy.RedisStore, Address: "r:6379"}
+			change(&p.Store, text)
+		}
+	}
+	for name, tc := range map[string]struct {
+		set        func(p *policy.Policy, text string)
+		good, evil []string
+	}{
+		"an object": {
+			func(p *policy.Policy, text string) { p.Name = text },
+			[]string{"a", "a-b.c", "0", long(253)},
+			[]string{"", long(254), "-a", "a-", ".", "A", "a_b", "a\n", "é", "a/b"},
+		},
+		"a label": {
+			func(p *policy.Policy, text string) { p.Namespace = text },
+			[]string{"a", "a-b", "0", long(63)},
+			[]string{"", long(64), "-a", "a-", "a.b", "A", "a\n"},
+		},
+		"a secret": {
+			redis(func(s *policy.Store, text string) { s.Secret = text }),
+			[]string{"a/b", "a-b/c.d", long(63) + "/" + long(253)},
+			[]string{"a", "/a", "a/", "a/b/c", "a.b/c", long(64) + "/a", "a/" + long(254), "a/b\n"},
+		},
+		"Sentinels": {
+			redis(func(s *policy.Store, text string) { s.Sentinel = text }),
+			[]string{"a", "My_master-1.x", long(128)},
+			[]string{long(129), "a b", "a\n"},
+		},
+		"a database": {
+			func(p *policy.Policy, text string) {
+				p.Store = policy.Store{Type: policy.PostgresStore, Address: "pg:5432", Database: text}
+			},
+			[]string{"a", "My_$-1", long(63)},
+			[]string{"", long(64), "a.b", "a\n"},
+		},
+	} {
+		check := func(text string) error {
+			s := valid(func(p *policy.Policy) { tc.set(p, text) })
+			return s.Validate()
+		}
+		for _, text := range tc.good {
+			if err := check(text); err != nil {
+				t.Errorf("%s may not be named %q: %v", name, text, err)
+			}
+		}
+		for _, text := range tc.evil {
+			if check(text) == nil {
+				t.Errorf("%s may be named %q", name, text)
+			}
+		}
+	}
+}
