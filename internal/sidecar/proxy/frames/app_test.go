@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,4 +236,79 @@ func TestAWaitForTheAppEndsWithItsClient(t *testing.T) {
 	<-w.handler.last().forwarded
 	c.Close()
 	w.handler.last().wantEnd(t, exchange.Left)
+}
+
+// upload sends n bytes over stream 1, as windows allow, and counts those that were sent.
+func upload(c *end, n int, sent *atomic.Int64) {
+	window, whole := firstWindow, firstWindow
+	for int(sent.Load()) < n {
+		if m := min(window, whole, frameBytes, n-int(sent.Load())); m > 0 {
+			if c.framer.WriteData(1, false, make([]byte, m)) != nil {
+				return
+			}
+			window, whole = window-m, whole-m
+			sent.Add(int64(m))
+			continue
+		}
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if u, ok := f.(*http2.WindowUpdateFrame); ok && u.StreamID == 0 {
+			whole += int(u.Increment)
+		} else if ok {
+			window += int(u.Increment)
+		}
+	}
+	_ = c.framer.WriteData(1, true, nil)
+}
+
+// TestAnAppThatStopsReadingHoldsUpNoOtherConnection, and gets all when it reads on. A server that is
+// closed meanwhile does not wait for it.
+func TestAnAppThatStopsReadingHoldsUpNoOtherConnection(t *testing.T) {
+	const size = 32 << 20 // is more than the kernel keeps
+	for name, then := range map[string]func(w *world, app *end){
+		"it reads on": func(w *world, app *end) {
+			if !app.readData(1, size) {
+				app.want("DATA 1  END")
+			}
+			app.headers(1, true, ":status", "204")
+			w.handler.all[0].wantEnd(w.T, exchange.Complete)
+		},
+		"the server is closed": func(w *world, _ *end) {
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				w.server.Close()
+			}()
+			w.handler.all[0].wantEnd(w.T, exchange.Left)
+			select {
+			case <-closed:
+			case <-time.After(patience): // which is less than a write that nobody reads may take
+				w.Fatal("the server waits for the app")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			c.ask(1, "POST", "/large", false)
+			app := w.accept(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+			app.must(app.framer.WriteWindowUpdate(0, 1<<30))
+			app.want("HEADERS 1 :method=POST :path=/large")
+			var sent atomic.Int64
+			var sending sync.WaitGroup
+			sending.Go(func() { upload(c, size, &sent) })
+			w.stuck(&sent, func(c *conn) bool { return len(c.apps) > 0 && c.apps[0].peer.writing })
+			other := w.client()
+			other.ask(1, "GET", "/small", true)
+			second := w.accept()
+			second.want("HEADERS 1 :method=GET :path=/small END")
+			second.headers(1, true, ":status", "204")
+			other.want("HEADERS 1 :status=204 END")
+			then(w, app)
+			c.Close()
+			sending.Wait()
+		})
+	}
 }

@@ -103,9 +103,12 @@ func (c *conn) end() {
 	defer c.mu.Unlock()
 	c.closed = true
 	c.watch.Stop()
-	c.client.closed = true
-	c.client.room.Broadcast()
-	_ = c.socket.Close()
+	c.cut()
+}
+
+// cut closes the connection and those to the app, so that no write to either is waited for.
+func (c *conn) cut() {
+	c.drop()
 	for _, s := range c.streams {
 		s.abandon()
 	}

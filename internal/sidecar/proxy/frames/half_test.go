@@ -2,7 +2,10 @@ package frames
 
 import (
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -191,4 +194,92 @@ func TestPaddingIsGivenBack(t *testing.T) {
 	c.wantQuiet()
 	c.data(1, true, "")
 	app.want("DATA 1  END")
+}
+
+// streamed has an app answer with n bytes over each of some streams, as windows allow, until its
+// connection ends, and counts what it has sent. It returns what ends when the app has.
+func streamed(app *end, n int, sent *atomic.Int64) (ended *sync.WaitGroup) {
+	ended = new(sync.WaitGroup)
+	ended.Go(func() {
+		left, window := map[uint32]int{}, map[uint32]int{}
+		for {
+			f, err := app.framer.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.MetaHeadersFrame:
+				left[f.StreamID], window[f.StreamID] = n, answerWindow
+				app.headers(f.StreamID, false, ":status", "200")
+			case *http2.WindowUpdateFrame:
+				window[f.StreamID] += int(f.Increment)
+			case *http2.RSTStreamFrame:
+				delete(left, f.StreamID)
+			}
+			for id := range left {
+				for n := min(left[id], window[id], frameBytes); n > 0; n = min(left[id], window[id], frameBytes) {
+					left[id] -= n
+					window[id] -= n
+					if err := app.framer.WriteData(id, left[id] == 0, make([]byte, n)); err != nil {
+						return
+					}
+					sent.Add(int64(n))
+				}
+				if left[id] == 0 {
+					delete(left, id)
+				}
+			}
+		}
+	})
+	return ended
+}
+
+// TestAClientThatStopsReadingHoldsUpNoOther, though its windows are wide, and what it reads in the end
+// is whole. One that resets its stream or leaves instead ends that at the app.
+func TestAClientThatStopsReadingHoldsUpNoOther(t *testing.T) {
+	const size = 32 << 20 // is more than the kernel keeps
+	for name, then := range map[string]func(w *world, c *end){
+		"it reads on": func(w *world, c *end) {
+			c.readData(1, size)
+			w.handler.all[0].wantEnd(w.T, exchange.Complete)
+		},
+		"it resets": func(w *world, c *end) {
+			c.must(c.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+			w.handler.all[0].wantEnd(w.T, exchange.Left)
+			c.must(c.framer.WritePing(false, pingData))
+			for pong := false; !pong; { // behind what was sent before
+				f, err := c.framer.ReadFrame()
+				c.must(err)
+				_, pong = f.(*http2.PingFrame)
+			}
+		},
+		"it leaves": func(w *world, c *end) {
+			c.Close()
+			w.handler.all[0].wantEnd(w.T, exchange.Left)
+		},
+		"it only sends no more": func(w *world, c *end) {
+			c.must(c.Conn.(*net.TCPConn).CloseWrite())
+			w.handler.all[0].wantEnd(w.T, exchange.Left)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+			c.must(c.framer.WriteWindowUpdate(0, 1<<30))
+			c.ask(1, "GET", "/large", true)
+			var sent atomic.Int64
+			ended := streamed(w.accept(), size, &sent)
+			c.want("HEADERS 1 :status=200")
+			w.stuck(&sent, func(c *conn) bool { return c.client.writing })
+			other := w.client()
+			other.ask(1, "GET", "/small", true)
+			app := w.accept()
+			app.want("HEADERS 1 :method=GET :path=/small END")
+			app.headers(1, true, ":status", "204")
+			other.want("HEADERS 1 :status=204 END")
+			then(w, c)
+			c.Close()
+			ended.Wait()
+		})
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -65,11 +66,11 @@ func (g *testHandler) Enter(w http.ResponseWriter, r *http.Request) exchange.Exc
 			panic(http.ErrAbortHandler)
 		}
 	}
-	g.entered <- r
 	x := &crossing{forwarded: make(chan struct{}), ended: make(chan exchange.Ending, 2), late: r.URL.Path == "/late"}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.all = append(g.all, x)
+	g.mu.Unlock()
+	g.entered <- r
 	return x
 }
 
@@ -215,6 +216,48 @@ func (holder) Pending() bool { return false }
 
 // Yield implements membudget.Holder.
 func (h holder) Yield(bool) { h.Close() }
+
+// eventually waits until something is so.
+func eventually(t *testing.T, complaint string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); !ok(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal(complaint)
+		}
+	}
+}
+
+// any reports whether a connection is in a state.
+func (w *world) any(state func(c *conn) bool) bool {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	for c := range w.server.conns {
+		c.mu.Lock()
+		is := state(c)
+		c.mu.Unlock()
+		if is {
+			return true
+		}
+	}
+	return false
+}
+
+// stuck waits until a connection has been writing for long while no more was sent.
+func (w *world) stuck(sent *atomic.Int64, writes func(c *conn) bool) {
+	w.Helper()
+	before, still := int64(-1), 0
+	eventually(w.T, "everything is read", func() bool {
+		now := sent.Load()
+		if still++; now != before || !w.any(writes) {
+			before, still = now, 0
+		}
+		return still > 20
+	})
+}
 
 // wantWindows sees that the windows of all connections, which hold no stream any more, are as at
 // first: nothing was given back twice or not at all.

@@ -104,7 +104,7 @@ func (s *Server) Close() {
 	s.abort()
 	for _, c := range s.stop() {
 		c.mu.Lock()
-		c.drop()
+		c.cut()
 		c.mu.Unlock()
 	}
 	s.running.Wait()
