@@ -159,10 +159,10 @@ func (c *conn) place() {
 			c.waiting = c.waiting[1:]
 			continue
 		}
-		connecting := false
+		waits := c.full
 		var free *app
 		for _, a := range c.apps {
-			connecting = connecting || !a.ready
+			waits = waits || !a.ready || a.most == 0 && !a.draining // another would take no stream either
 			if free == nil && a.takes() {
 				free = a
 			}
@@ -171,7 +171,7 @@ func (c *conn) place() {
 		case free != nil:
 			c.waiting = c.waiting[1:]
 			free.open(s)
-		case connecting, c.full:
+		case waits:
 			return
 		default:
 			c.dial()

@@ -144,6 +144,79 @@ func TestAnAppThatTakesNoFurtherConnection(t *testing.T) {
 	w.handler.last().wantEnd(t, exchange.NoAnswer)
 }
 
+// TestAnAppThatTakesNoStreamsForAWhile has requests wait, and is not asked for connections again and
+// again.
+func TestAnAppThatTakesNoStreamsForAWhile(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	none := http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0}
+	c.ask(1, "GET", "/", true)
+	app := w.accept(none)
+	app.wantQuiet()
+	<-w.handler.entered
+	<-w.handler.last().forwarded
+	c.ask(3, "GET", "/", true)
+	<-w.handler.entered
+	<-w.handler.last().forwarded
+	c.wantQuiet()
+	app.must(app.framer.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 2}))
+	app.want("HEADERS 1 :method=GET :path=/ END", "HEADERS 3 :method=GET :path=/ END")
+	if w.any(func(c *conn) bool { return len(c.apps) != 1 }) {
+		t.Error("there are more connections")
+	}
+	app.must(app.framer.WriteSettings(none)) // those that are open go on
+	app.headers(3, true, ":status", "201")
+	app.headers(1, true, ":status", "202")
+	c.want("HEADERS 3 :status=201 END", "HEADERS 1 :status=202 END")
+}
+
+// TestAnAppThatGoesAwayInTwoSteps, as servers do to lose no request: it serves those that it got
+// before, and the others go over another connection.
+func TestAnAppThatGoesAwayInTwoSteps(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	for id := uint32(1); id <= 5; id += 2 {
+		c.ask(id, "POST", "/"+itoa(id), false)
+	}
+	app, paths := w.accept(), map[string]uint32{}
+	for id := uint32(1); id <= 5; id += 2 { // in the order in which they were decided
+		paths[strings.TrimPrefix(app.read(), "HEADERS "+itoa(id)+" :method=POST :path=")] = id
+	}
+	app.headers(1, false, ":status", "200")
+	app.must(app.framer.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil))
+	app.wantQuiet()
+	c.ask(7, "GET", "/7", true)
+	other := w.accept()
+	other.want("HEADERS 1 :method=GET :path=/7 END")
+	app.must(app.framer.WriteGoAway(3, http2.ErrCodeNo, nil))
+	moved := ""
+	for path, id := range paths {
+		if id == 5 {
+			moved = path
+		}
+	}
+	other.want("HEADERS 3 :method=POST :path=" + moved)
+	other.headers(3, true, ":status", "203")
+	app.data(1, true, "one")
+	app.headers(3, true, ":status", "202")
+	other.headers(1, true, ":status", "207")
+	answered := map[string]bool{}
+	for len(answered) < 4 {
+		if got := c.read(); strings.Contains(got, ":status=20") {
+			answered[got] = true
+		} else if got == "EOF" || strings.HasPrefix(got, "GOAWAY") {
+			t.Fatalf("read %q", got)
+		}
+	}
+	for path, id := range paths {
+		if want := "HEADERS " + path[1:] + " :status=" + map[uint32]string{1: "200", 3: "202 END", 5: "203 END"}[id]; !answered[want] {
+			t.Errorf("there is no %q in %v", want, answered)
+		}
+	}
+	for app.read() != "EOF" { // behind resets of requests whose rest is of no use
+	}
+}
+
 // TestAnAppThatSpeaksOnlyHTTP1 does not answer.
 func TestAnAppThatSpeaksOnlyHTTP1(t *testing.T) {
 	w := newWorld(t)
