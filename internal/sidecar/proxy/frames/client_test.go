@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,25 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(http.TrailerPrefix+"X-Sum", r.Trailer.Get("X-Sum"))
 }
 
+// serveHTTP2 serves the app of a world by net/http, and counts its connections.
+func serveHTTP2(t *testing.T, w *world, handle http.HandlerFunc) (connections *atomic.Int64) {
+	t.Helper()
+	connections = new(atomic.Int64)
+	app := httptest.NewUnstartedServer(handle)
+	app.Config.Protocols = new(http.Protocols)
+	app.Config.Protocols.SetUnencryptedHTTP2(true)
+	app.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	app.Listener.Close()
+	app.Listener = w.app
+	app.Start()
+	t.Cleanup(app.Close)
+	return connections
+}
+
 // An exchange is what a client has sent over a stream, and got.
 type fuzzed struct {
 	id           uint32
@@ -54,14 +74,8 @@ func FuzzExchanges(f *testing.F) {
 		if len(ops) > 400 {
 			return
 		}
-		app := httptest.NewUnstartedServer(http.HandlerFunc(echo))
-		app.Config.Protocols = new(http.Protocols)
-		app.Config.Protocols.SetUnencryptedHTTP2(true)
 		w := newWorld(t)
-		app.Listener.Close()
-		app.Listener = w.app
-		app.Start()
-		t.Cleanup(app.Close)
+		serveHTTP2(t, w, echo)
 		window := uint32(5000)
 		if len(ops) > 0 {
 			window = uint32(ops[0])*16 + 1
@@ -166,14 +180,8 @@ func FuzzFrames(f *testing.F) {
 	f.Add(append(appendWindowUpdate(ask, 1, 1<<30), appendGoAway(nil, 0, http2.ErrCodeNo)...))
 	f.Add(appendPing(appendSettings(nil, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}), 0, pingData))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		app := httptest.NewUnstartedServer(http.HandlerFunc(echo))
-		app.Config.Protocols = new(http.Protocols)
-		app.Config.Protocols.SetUnencryptedHTTP2(true)
 		w := newWorld(t)
-		app.Listener.Close()
-		app.Listener = w.app
-		app.Start()
-		t.Cleanup(app.Close)
+		serveHTTP2(t, w, echo)
 		c := w.client()
 		go func() { _, _ = c.Write(sent); _ = c.Conn.(*net.TCPConn).CloseWrite() }()
 		began := time.Now()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -222,4 +223,40 @@ func TestAClientThatReadsNothingIsClosed(t *testing.T) {
 		s.Close()
 		far.Close()
 	})
+}
+
+// TestManyStreamsOfManyConnectionsPass both ways at once.
+func TestManyStreamsOfManyConnectionsPass(t *testing.T) {
+	const connections, streams, size = 6, 40, 50_000
+	w := newWorld(t)
+	serveHTTP2(t, w, echo)
+	var running sync.WaitGroup
+	body := strings.Repeat("0123456789", size/10)
+	for range connections {
+		transport := &http.Transport{
+			Protocols: new(http.Protocols),
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", w.front.Addr().String())
+			},
+		}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(transport.CloseIdleConnections)
+		for range streams {
+			running.Go(func() {
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://app.example/", strings.NewReader(body))
+				answer, err := transport.RoundTrip(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer answer.Body.Close()
+				if got, err := io.ReadAll(answer.Body); err != nil || string(got) != body {
+					t.Errorf("%d bytes of %d came back, %v", len(got), size, err)
+				}
+			})
+		}
+	}
+	running.Wait()
+	eventually(t, "streams are left", func() bool { return !w.any(func(c *conn) bool { return len(c.streams) > 0 || c.lingering > 0 }) })
+	w.wantWindows()
 }

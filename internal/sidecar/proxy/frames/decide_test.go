@@ -1,6 +1,10 @@
 package frames
 
 import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -76,6 +80,55 @@ func TestStreamsThatWereResetCountUntilTheyAreDecided(t *testing.T) {
 		}
 	}
 	close(on)
+}
+
+// TestStreamsThatAreResetAtOnce leave nothing, however many they are: not at the app, whose connections
+// stay few, and not in the windows.
+func TestStreamsThatAreResetAtOnce(t *testing.T) {
+	const floods = maxRefused - maxStreams // more in a row may end the connection
+	w := newWorld(t)
+	connections := serveHTTP2(t, w, func(rw http.ResponseWriter, r *http.Request) { _, _ = io.Copy(rw, r.Body) })
+	var clients sync.WaitGroup
+	for range 3 {
+		c := w.client()
+		clients.Go(func() {
+			id := uint32(1)
+			for ; id < 2*floods; id += 2 {
+				b := appendBlock(nil, id, []byte{0x83, 0x84, 0x86}, frameBytes, false) // a POST of / over http
+				b = append(appendHeader(b, 3, http2.FrameData, 0, id), "abc"...)
+				if _, err := c.Write(appendReset(b, id, http2.ErrCodeCancel)); err != nil {
+					t.Errorf("at stream %d: %v", id, err)
+					return
+				}
+			}
+			for answered := false; !answered; id += 2 { // it is refused while others are decided about
+				c.ask(id, "POST", "/", false)
+				c.data(id, true, "last")
+				answered = c.echoed(id)
+			}
+		})
+	}
+	clients.Wait()
+	eventually(t, "streams are left", func() bool { return !w.any(func(c *conn) bool { return len(c.streams) > 0 || c.lingering > 0 }) })
+	w.wantWindows()
+	if n := connections.Load(); n > 3*4 {
+		t.Errorf("the app has had %d connections", n)
+	}
+}
+
+// echoed reports whether a stream is answered, and not refused.
+func (e *end) echoed(id uint32) bool {
+	e.Helper()
+	for {
+		switch got := e.read(); {
+		case strings.HasPrefix(got, "DATA "+itoa(id)+" last"):
+			return true
+		case got == "RST "+itoa(id)+" REFUSED_STREAM":
+			return false
+		case got == "EOF", strings.Contains(got, ":status=5"), strings.HasPrefix(got, "GOAWAY"):
+			e.Fatalf("read %q", got)
+		}
+	}
 }
 
 // TestOnlySoManyStreamsAreOpen at a time.

@@ -167,3 +167,25 @@ func TestTryWriteDoesNotWait(t *testing.T) {
 		}
 	}
 }
+
+// TestADeadlineLosesNothing: what was taken by then is known, and the rest may follow.
+func TestADeadlineLosesNothing(t *testing.T) {
+	s, ours, theirs := pair(t)
+	sent := make([]byte, 32<<20) // is more than the kernel keeps
+	for i := range sent {
+		sent[i] = byte(i >> 12)
+	}
+	_ = ours.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+	n, err := s.Write(sent)
+	if n == 0 || n == len(sent) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("wrote %d bytes, %v", n, err)
+	}
+	go func() {
+		_ = ours.SetWriteDeadline(time.Now().Add(lateness))
+		_, _ = s.Write(sent[n:])
+		_ = ours.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // it was dialled
+	}()
+	if got, err := io.ReadAll(theirs); err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("read %d bytes of %d, or others, %v", len(got), len(sent), err)
+	}
+}
