@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// lateGrace is the grace period of a rolling update, and a third of what its slowest requests take.
+// lateGrace is the grace period of a rolling update, a third of the time of its slowest requests.
 const lateGrace = 500 * time.Millisecond
 
 // TestARollingUpdateGivesRightAnswers: while each of three sidecars is replaced under load, requests take up to

@@ -126,7 +126,7 @@ func (r *explainRow) take(p *peeked) {
 	r.Reason = strings.Join(reasons, "; ")
 }
 
-// groupAnswers returns the answer of each group of limits, one of which has to admit the request.
+// groupAnswers returns the answer of each group of limits. One limit of a group has to admit the request.
 func groupAnswers(set *policy.Set, rows map[*policy.CompiledLimit]*explainRow) []string {
 	var answers []string
 	for _, group := range set.Groups() {

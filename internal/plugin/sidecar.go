@@ -16,7 +16,7 @@ import (
 // configuration in force and with what is left of its limits. No other pod reaches it.
 const checkPort = 15010
 
-// Bounds of what is asked and read.
+// Bounds of questions and answers.
 const (
 	mostQuestions = 16       // of one peek
 	mostBytes     = 64 << 20 // of an answer

@@ -56,7 +56,7 @@ func read(directory, version string) (build, error) {
 	return build{}, fmt.Errorf("there is no image of version %s", version)
 }
 
-// bills copies the lists of what the images are made of, and none that another build left.
+// bills copies the lists of the images' contents, without those that another build left.
 func (r *release) bills(_ context.Context, all []build) error {
 	for _, b := range all {
 		contents, err := b.index.IndexManifest()

@@ -344,7 +344,7 @@ func TestTwoClustersShareTheLimitOfEachUser(t *testing.T) {
 	})
 }
 
-// check holds a window of a user to the limit, of which another cluster admitted some.
+// check fails where both clusters together admitted more of a user in a window than the limit.
 func (c *keyedCluster) check(t *testing.T, user string, index int64, there int) {
 	t.Helper()
 	if here := c.admitted[user][index]; here+there > perUser {

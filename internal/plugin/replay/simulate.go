@@ -17,7 +17,7 @@ type Simulation struct {
 	late   int64
 }
 
-// A group is of limits one of which has to admit a request.
+// A group has limits. One of them has to admit a request.
 type group []*limit
 
 // A limit is one limit and its counters.

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// What the other version has no field for is kept in these annotations.
+// Values that the other version has no field for are kept in these annotations.
 const (
 	ofV1alpha1 = "conversion.weir.dev/v1alpha1" // of an object of v1beta1
 	ofV1beta1  = "conversion.weir.dev/v1beta1"  // of an object of v1alpha1

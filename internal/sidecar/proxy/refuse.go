@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// answer answers r in place of the app, and keeps why. value is of the key of what refused it, empty
+// answer answers r in place of the app, and keeps why. value is that of the key that refused it, empty
 // for none.
 func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, why *problem.Problem, value string) {
 	if p.cfg.Recent != nil {

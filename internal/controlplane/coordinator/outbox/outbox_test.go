@@ -66,7 +66,7 @@ func TestMessagesAreSentInTheirOrder(t *testing.T) {
 	})
 }
 
-// TestABoxIsFull: of what may wait one is sent, and Put waits for the room of that.
+// TestABoxIsFull: one of the messages that may wait is sent, and Put waits for its room.
 func TestABoxIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, to := New[int](2), &receiver{t: t, takes: time.Second}

@@ -45,7 +45,7 @@ func (c *Coordinator) ApplyKeys(ctx context.Context, id string, p ledger.Params,
 	return replyOf(decided, p.Limit)
 }
 
-// unsliced refuses slices: the store's counters know nothing of what members use without asking.
+// unsliced refuses slices: the store's counters do not have the units that members use without asking.
 func unsliced(p ledger.Params) error {
 	if p.Slices {
 		return &ledger.InvalidError{Field: "slices", Why: "are set, but only a hub keeps them of a budget with a key: set action to FailClosed, or keep the budget in a hub"}

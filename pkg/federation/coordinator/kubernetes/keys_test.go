@@ -265,7 +265,7 @@ func TestSlicesAndUnitsWithoutAKeyCount(t *testing.T) {
 		}
 		h := newHolder(0)
 		if _, err := h.lease(t.Context(), c, p, 1, 1); err == nil {
-			t.Error("a unit without a key is granted of a window of which others are granted by key")
+			t.Error("a unit without a key is granted in a window whose others are granted by key")
 		}
 		now.Advance(limiter.Second)
 		if g, err := h.lease(t.Context(), c, p, 2, 2); err != nil || g.Granted != 2 {
@@ -320,7 +320,7 @@ func TestAJournalThatIsAway(t *testing.T) {
 		}
 		r, err := c.ApplyKeys(t.Context(), id, p, asksFor(1, 1, 2))
 		if err != nil || !r.Grants[0].Lacks || r.Grants[1].Units != 1 {
-			t.Errorf("%+v, %v, want a unit of the key of which one is set aside", r, err)
+			t.Errorf("%+v, %v, want a unit of the key that has one set aside", r, err)
 		}
 		c.Settle()
 	})
