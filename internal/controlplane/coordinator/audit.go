@@ -137,11 +137,7 @@ func (s *session) setMatches(said map[limitName]matches) []types.NamespacedName 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changed []types.NamespacedName
-	for name := range s.matches {
-		if s.serves.limits[name] == nil {
-			delete(s.matches, name)
-		}
-	}
+	keepServed(s, s.matches)
 	for name, now := range said {
 		if s.matches[name] != now {
 			s.matches[name] = now

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -142,17 +143,19 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 	return wrong
 }
 
+// keepServed drops from what a holder said the limits that it does not serve any more. The
+// lock of the session is held.
+func keepServed[V any](s *session, said map[limitName]V) {
+	maps.DeleteFunc(said, func(name limitName, _ V) bool { return s.serves.limits[name] == nil })
+}
+
 // setStoreErrors keeps which stores the holder cannot reach, as far as it says: a long
 // report comes in parts. It returns the policies for which that changed.
 func (s *session) setStoreErrors(said map[limitName]string) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changed []types.NamespacedName
-	for name := range s.storeErrors {
-		if s.serves.limits[name] == nil {
-			delete(s.storeErrors, name)
-		}
-	}
+	keepServed(s, s.storeErrors)
 	for name, text := range said {
 		if (s.storeErrors[name] == "") != (text == "") {
 			changed = append(changed, name.policy)
