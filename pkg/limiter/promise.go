@@ -76,3 +76,14 @@ func plus(a, b int64) int64 {
 	}
 	return a + b
 }
+
+// Longest returns the rate with the longest window, the first of several.
+func (p Params) Longest() Rate {
+	r := p.Rates[0]
+	for _, other := range p.Rates[1:] {
+		if other.Window > r.Window {
+			r = other
+		}
+	}
+	return r
+}

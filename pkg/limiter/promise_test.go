@@ -81,3 +81,22 @@ func anyPromise(random *rand.Rand) limiter.Params {
 	}
 	return p
 }
+
+func TestTheLongestRate(t *testing.T) {
+	for name, tc := range map[string]struct{ rates, want []int64 }{ // windows in seconds
+		"of one":              {[]int64{5}, []int64{5, 0}},
+		"first":               {[]int64{9, 5, 7}, []int64{9, 0}},
+		"last":                {[]int64{5, 7, 9}, []int64{9, 2}},
+		"the first of equals": {[]int64{5, 9, 9}, []int64{9, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p limiter.Params
+			for i, seconds := range tc.rates {
+				p.Rates = append(p.Rates, limiter.Rate{Limit: int64(i), Window: limiter.Micros(seconds) * limiter.Second})
+			}
+			if got := p.Longest(); got.Window != limiter.Micros(tc.want[0])*limiter.Second || got.Limit != tc.want[1] {
+				t.Errorf("got %+v, want window %d of rate %d", got, tc.want[0], tc.want[1])
+			}
+		})
+	}
+}

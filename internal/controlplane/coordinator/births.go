@@ -154,7 +154,7 @@ func (b *births) fillLimit(ctx context.Context, cluster string, p *policy.Policy
 	scope := store.Scope{Cluster: cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name}
 	name := birthName(scope, p.Store)
 	shard := shardOf(name)
-	window := longest(l.Params(p)).Window
+	window := l.Params(p).Longest().Window
 	entry := b.shards[shard].Limits[name]
 	switch {
 	case entry == nil:

@@ -98,7 +98,7 @@ func (c *config) add(p *policy.Policy) {
 		limit := &published{
 			params: l.Params(p),
 			own:    make(map[string]limiter.Params),
-			span:   longest(l.Params(p)),
+			span:   l.Params(p).Longest(),
 			scope:  store.Scope{Cluster: c.snapshot.Cluster, Namespace: p.Namespace, Policy: p.Name, Limit: l.Name},
 			keyed:  l.Key != nil,
 			here:   p.Store.Type == policy.ControllerStore,

@@ -164,17 +164,6 @@ func (c *counters) sharing(now limiter.Instant) (all []store.Scope) {
 	return all
 }
 
-// longest returns the rate with the longest window.
-func longest(p limiter.Params) limiter.Rate {
-	r := p.Rates[0]
-	for _, other := range p.Rates[1:] {
-		if other.Window > r.Window {
-			r = other
-		}
-	}
-	return r
-}
-
 const (
 	// keyBytes is what a key takes of the heap while it is handed over, and its part of
 	// what else is there.

@@ -320,7 +320,7 @@ func (t *term) openCounters(c *config) {
 		}
 		fewest := l.span.Limit
 		for _, own := range l.own {
-			fewest = min(fewest, longest(own).Limit)
+			fewest = min(fewest, own.Longest().Limit)
 		}
 		t.store.Open(l.scope, l.params, fewest)
 	}

@@ -25,7 +25,7 @@ func (s *Store) Open(scope store.Scope, p limiter.Params, limit int64) {
 	if k.opening == nil {
 		k.opening = map[string]opening{}
 	}
-	k.opening[scope.Limit] = opening{window: longest(p).Window, limit: limit, kept: p.Retention}
+	k.opening[scope.Limit] = opening{window: p.Longest().Window, limit: limit, kept: p.Retention}
 	k.signal()
 }
 
@@ -158,7 +158,7 @@ func (s *Store) decideKept(k *Journal, key store.Key, p limiter.Params, c limite
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	name := journal.Key{Limit: key.Scope.Limit, Hash: key.Hash}
-	if k.journal == nil || !k.journal.Keeps(name.Limit, longest(p).Window) {
+	if k.journal == nil || !k.journal.Keeps(name.Limit, p.Longest().Window) {
 		return res, k.changed, nil
 	}
 	now := s.clock()
@@ -194,14 +194,14 @@ func (s *Store) decideKept(k *Journal, key store.Key, p limiter.Params, c limite
 func (k *Journal) ready(scope store.Scope, p *limiter.Params) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.journal != nil && k.journal.Keeps(scope.Limit, longest(*p).Window) {
+	if k.journal != nil && k.journal.Keeps(scope.Limit, p.Longest().Window) {
 		return true
 	}
 	if k.opening == nil {
 		k.opening = map[string]opening{}
 	}
 	if _, ok := k.opening[scope.Limit]; !ok {
-		r := longest(*p)
+		r := p.Longest()
 		k.opening[scope.Limit] = opening{window: r.Window, limit: r.Limit, kept: p.Retention}
 	}
 	return false
@@ -218,14 +218,4 @@ func (s *Store) dropped(c *counter) {
 	if k.journal != nil {
 		k.journal.Forget(journal.Key{Limit: c.key.Scope.Limit, Hash: c.key.Hash})
 	}
-}
-
-func longest(p limiter.Params) limiter.Rate {
-	r := p.Rates[0]
-	for _, other := range p.Rates[1:] {
-		if other.Window > r.Window {
-			r = other
-		}
-	}
-	return r
 }
