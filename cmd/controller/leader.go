@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/gateway"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
 	exported "github.com/weir-dev/weir/internal/controlplane/metrics"
@@ -101,9 +102,9 @@ func (p *platform) coordinatorConfig(shared *federation, stores *storeprobe.Prob
 		TLS:           &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: p.certificates.GetCertificate},
 		Authenticator: podauth.NewReviewer(reviews, knownPods{p.manager.GetCache()}, keys),
 		Resolver:      resolver,
-		Terms:         coordinator.NewConfigMapTerms(terms),
-		Births:        coordinator.NewConfigMapBirths(terms),
-		Journals:      coordinator.NewConfigMapJournals(terms),
+		Terms:         records.NewTerms(terms),
+		Births:        records.NewBirths(terms),
+		Journals:      records.NewCounters(terms),
 		Limits:        p.snapshots.Limits,
 		Facts: func(ctx context.Context, of policy.Store) (store.Facts, error) {
 			secret, _, err := p.secrets.Data(ctx, of)

@@ -26,6 +26,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	wire "github.com/weir-dev/weir/internal/controlplane/hub"
 	"github.com/weir-dev/weir/internal/controlplane/region"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
@@ -201,7 +202,7 @@ func newKeyedCluster(t *testing.T, member, dir string, to *way, maxKeys int32, s
 		t.Fatal(err)
 	}
 	c := &keyedCluster{way: to, admitted: map[string]map[int64]int{}}
-	c.leader = lead(t, &memoryTerms{left: Handover{First: true}}, publishing(p), func(cfg *Config) {
+	c.leader = lead(t, &memoryTerms{left: records.Handover{First: true}}, publishing(p), func(cfg *Config) {
 		cfg.Budgets = func(counts budget.Counts, changed func(types.NamespacedName), _ bool) Budgets {
 			return region.New(region.Config{Source: membership(b), Cluster: member, Local: to, Auditor: to, Log: logr.Discard()}, counts, changed)
 		}

@@ -17,8 +17,11 @@ import (
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -94,7 +97,7 @@ type Config struct {
 	// Births keep when limits were first put in force, Facts asks a store other than the
 	// controller's own about itself, and Limits returns all limits that exist. Births nil:
 	// no limit is known to be new.
-	Births BirthStore
+	Births births.Store
 	Facts  func(ctx context.Context, of policy.Store) (store.Facts, error)
 	Limits func(context.Context) (map[store.Scope]struct{}, error)
 	// Reached returns what is known of the clock of a store other than the controller's own.
@@ -106,7 +109,7 @@ type Config struct {
 	Remembered func(of policy.Store) []audit.Unbroken
 	// Journals keep what is set aside of durable counters in the controller's own store. Nil:
 	// none survive a leader that did not hand over.
-	Journals JournalStore
+	Journals journals.Store
 	// Gateways returns, for one term, what asks the stores that sidecars reach through this
 	// controller. Nil: none is reached.
 	Gateways func() Gateways
@@ -226,7 +229,7 @@ func (c *Coordinator) lead(ctx context.Context) {
 
 // begin catches up with leaders before and raises the term; it tries until it
 // succeeds or ctx is done.
-func (c *Coordinator) begin(ctx context.Context) (begun Handover, pods []podauth.Identity, err error) {
+func (c *Coordinator) begin(ctx context.Context) (begun records.Handover, pods []podauth.Identity, err error) {
 	err = wait.PollUntilContextCancel(ctx, beginRetry, true, func(ctx context.Context) (bool, error) {
 		var failed error
 		if c.CatchUp != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -232,7 +233,7 @@ func TestEveryFieldOfAPoolIsDividedBy(t *testing.T) {
 
 func TestATermHasWhatItsCoordinatorHas(t *testing.T) {
 	c := New(Config{Remembered: func(policy.Store) []audit.Unbroken { return make([]audit.Unbroken, 7) }})
-	tm := newTerm(c, Handover{Term: 3, First: true}, logr.Discard())
+	tm := newTerm(c, records.Handover{Term: 3, First: true}, logr.Discard())
 	defer tm.tasks.ShutDown()
 	if got := tm.observe(types.NamespacedName{}).Term; got != 3 {
 		t.Errorf("term %d is observed, want 3", got)

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -352,29 +353,29 @@ func keyed(p policy.Policy, maxKeys int) policy.Policy {
 // memoryTerms is a TermStore in memory.
 type memoryTerms struct {
 	mu   sync.Mutex
-	left Handover
+	left records.Handover
 }
 
 // leads is said by a process that holds the lock.
 func leads() bool { return true }
 
-func (m *memoryTerms) Begin(_ context.Context, leads func() bool) (Handover, error) {
+func (m *memoryTerms) Begin(_ context.Context, leads func() bool) (records.Handover, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !leads() {
-		return Handover{}, ErrLapsed
+		return records.Handover{}, records.ErrLapsed
 	}
 	begun := m.left
 	begun.Term++
-	m.left = Handover{Term: begun.Term}
+	m.left = records.Handover{Term: begun.Term}
 	return begun, nil
 }
 
-func (m *memoryTerms) End(_ context.Context, h Handover) error {
+func (m *memoryTerms) End(_ context.Context, h records.Handover) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.left.Term != h.Term {
-		return ErrFenced
+		return records.ErrFenced
 	}
 	m.left = h
 	return nil

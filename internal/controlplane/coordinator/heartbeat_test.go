@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -54,7 +55,7 @@ func (p *policies) share(pools ...*policy.Pool) {
 }
 
 // first is the record of terms before anybody led.
-func first() *memoryTerms { return &memoryTerms{left: Handover{First: true}} }
+func first() *memoryTerms { return &memoryTerms{left: records.Handover{First: true}} }
 
 // matching has pods have these pools of some requests, too.
 func (p *policies) matching(some ...policy.Pool) {
@@ -423,17 +424,17 @@ func TestACrashIsFollowedByAQuarantine(t *testing.T) {
 
 func TestWhoWaitsForAQuarantine(t *testing.T) {
 	tests := map[string]struct {
-		left  Handover
+		left  records.Handover
 		seen  time.Duration // since a holder of the lock was seen; 0 for never
 		after time.Duration // of the leader's term the first beat comes
 		want  bool
 	}{
-		"nobody led before":                                  {left: Handover{First: true}},
-		"the record was deleted, not the lock":               {left: Handover{First: true}, seen: time.Minute, want: true},
-		"the leader before crashed":                          {left: Handover{Term: 1}, want: true},
-		"a pool that is new long after a crash":              {left: Handover{Term: 1}, after: leaseTTL},
-		"the leader before handed over pools":                {left: Handover{Term: 1, Pools: noPools(t)}},
-		"what the leader before handed over is not a record": {left: Handover{Term: 1, Pools: []byte("not pools")}, want: true},
+		"nobody led before":                                  {left: records.Handover{First: true}},
+		"the record was deleted, not the lock":               {left: records.Handover{First: true}, seen: time.Minute, want: true},
+		"the leader before crashed":                          {left: records.Handover{Term: 1}, want: true},
+		"a pool that is new long after a crash":              {left: records.Handover{Term: 1}, after: leaseTTL},
+		"the leader before handed over pools":                {left: records.Handover{Term: 1, Pools: noPools(t)}},
+		"what the leader before handed over is not a record": {left: records.Handover{Term: 1, Pools: []byte("not pools")}, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -483,7 +484,7 @@ func TestNoShareWithoutTheLead(t *testing.T) {
 func TestBeatsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, registry := pooled("shop", 1, 10), prometheus.NewRegistry()
-		l := lead(t, &memoryTerms{left: Handover{Term: 1}}, sharing(p), func(c *Config) { c.Registerer = registry })
+		l := lead(t, &memoryTerms{left: records.Handover{Term: 1}}, sharing(p), func(c *Config) { c.Registerer = registry })
 		defer l.end()
 		h := l.join(pod("shop", "web-0"), "1")
 		defer h.close()
@@ -522,7 +523,7 @@ func byLabel(t *testing.T, registry *prometheus.Registry, name string) map[strin
 // bubbles begin.
 func noPools(t *testing.T) []byte {
 	t.Helper()
-	data, err := pools.New(pools.Options{Clock: func() limiter.Instant { return 1 }, Term: 1, First: true}).Export(maxHandover)
+	data, err := pools.New(pools.Options{Clock: func() limiter.Instant { return 1 }, Term: 1, First: true}).Export(records.MaxHandover)
 	if err != nil {
 		t.Fatal(err)
 	}

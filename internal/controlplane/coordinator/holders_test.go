@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -24,7 +25,7 @@ import (
 func TestASidecarIsBackOnceItPromised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := limited("shop", 1, 10, 4*limiter.Second)
-		l := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(p), podsOf(pod("shop", "web-0"), pod("shop", "web-1")).watched)
+		l := lead(t, &memoryTerms{left: records.Handover{Term: 1}}, publishing(p), podsOf(pod("shop", "web-0"), pod("shop", "web-1")).watched)
 		defer l.end()
 		s := l.dial(tokenOf(pod("shop", "web-0")))
 		defer s.close()
@@ -149,7 +150,7 @@ func TestTheNextLeaderKnowsWhoWasAbsent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, terms := limited("shop", 1, 10, 4*limiter.Second), &memoryTerms{left: Handover{Term: 1}}
+				p, terms := limited("shop", 1, 10, 4*limiter.Second), &memoryTerms{left: records.Handover{Term: 1}}
 				fleet := podsOf(pod("shop", "web-0"), pod("shop", "web-1"))
 				l := lead(t, terms, publishing(p), fleet.watched)
 				s := l.comeBack(pod("shop", "web-0"), p, 2)
@@ -200,7 +201,7 @@ func TestTheNumberStaysWhileSidecarsComeAndGo(t *testing.T) {
 	}
 	settings := Config{Terms: &memoryTerms{}, Resolver: publishing(p)}
 	podsOf(ids...).watched(&settings)
-	leader := newTerm(New(settings), Handover{Term: 2}, logr.Discard())
+	leader := newTerm(New(settings), records.Handover{Term: 2}, logr.Discard())
 	defer leader.tasks.ShutDown()
 	leader.absences.Await(ids)
 	var publishing sync.Mutex

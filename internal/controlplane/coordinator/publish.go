@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -141,14 +142,14 @@ func (p *publication) to(ctx context.Context, s *session) error {
 }
 
 // config returns the message for all pods that enforce the snapshot, and its counters are
-// open. With a *heldError it is that of a part.
+// open. With a *births.HeldError it is that of a part.
 func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config, error) {
 	if done, ok := p.ready[of]; ok {
 		return done.config, done.held
 	}
 	born := *of
-	held := p.births.fill(ctx, &born)
-	if _, waits := errors.AsType[*heldError](held); held != nil && !waits {
+	held := p.births.Fill(ctx, &born)
+	if _, waits := errors.AsType[*births.HeldError](held); held != nil && !waits {
 		return nil, held
 	}
 	c, err := p.configs.of(p.namespace, born, func(s policy.Snapshot) ([]*fleetpb.Secret, error) { return p.secrets(ctx, s) })

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -111,8 +112,10 @@ func TestNobodyIsServedBeforeTheTermBegan(t *testing.T) {
 // noTerms is a TermStore that cannot be reached.
 type noTerms struct{}
 
-func (noTerms) Begin(context.Context, func() bool) (Handover, error) { return Handover{}, errNotSynced }
+func (noTerms) Begin(context.Context, func() bool) (records.Handover, error) {
+	return records.Handover{}, errNotSynced
+}
 
-func (noTerms) End(context.Context, Handover) error { return errNotSynced }
+func (noTerms) End(context.Context, records.Handover) error { return errNotSynced }
 
 func (noTerms) Clear(context.Context, uint64) error { return errNotSynced }

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -14,18 +13,14 @@ import (
 
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
-
-// ErrFenced is what TermStore.End's error wraps when a later term has begun.
-var ErrFenced = errors.New("a later term has begun")
-
-// ErrLapsed is what TermStore.Begin's error wraps when this process no longer leads.
-var ErrLapsed = errors.New("this process no longer holds the lock of leader election")
 
 // A TermStore records the term of leadership. It survives the process.
 type TermStore interface {
@@ -33,36 +28,16 @@ type TermStore interface {
 	// predecessor handed over, in one atomic step. leads reports whether this process
 	// still leads. It is asked after the record is read and before it is written, so that
 	// a process that stood still meanwhile raises no term above its successor's; then
-	// the error wraps ErrLapsed.
-	Begin(ctx context.Context, leads func() bool) (Handover, error)
+	// the error wraps records.ErrLapsed.
+	Begin(ctx context.Context, leads func() bool) (records.Handover, error)
 
 	// End records that a term stopped and what it hands over, unless a later term
-	// has begun: then it changes nothing and returns ErrFenced.
-	End(ctx context.Context, h Handover) error
+	// has begun: then it changes nothing and returns records.ErrFenced.
+	End(ctx context.Context, h records.Handover) error
 
 	// Clear deletes what is left of the hand-overs to terms up to this one, which has
 	// begun. Parts that it does not reach only cost room, and the next term finds them.
 	Clear(ctx context.Context, term uint64) error
-}
-
-// A Handover is what one term leaves to the next.
-type Handover struct {
-	// Term is the number of a term: the one that begins when Begin returns it, the one that
-	// ends when End takes it.
-	Term uint64
-	// First says that no term was ever recorded, so there is nobody whose grants
-	// could have been forgotten. Only Begin sets it.
-	First bool
-	// Stopped is the instant, on the store's clock, after which the predecessor
-	// served nothing; 0 when it did not stop in order.
-	Stopped limiter.Instant
-	// Pools is what the Export of the pools' memory wrote, and Ledger that of the
-	// store's; nil when there is none. Returns says which sidecars were absent, nil when no
-	// window is open in which one may have been.
-	Pools, Ledger, Returns []byte
-	// Lost says why Ledger is nil although the predecessor handed one over. Only Begin
-	// sets it.
-	Lost error
 }
 
 // A term is everything that lives while one process leads.
@@ -75,8 +50,8 @@ type term struct {
 	store          *memory.Store
 	pools          *pools.Coordinator
 	counters       *counters
-	births         *births   // nil: none are kept
-	journals       *journals // nil: none are kept
+	births         *births.Births     // nil: none are kept
+	journals       *journals.Journals // nil: none are kept
 	sessions       *sessions
 	accounting     *accounting
 	poolAccounting *poolAccounting
@@ -98,7 +73,7 @@ type term struct {
 // newTerm takes over what the predecessor left. State that cannot be read is as good as
 // lost. A lost ledger costs the windows that are open, and pools have to wait until no share
 // of theirs can be in use.
-func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
+func newTerm(c *Coordinator, begun records.Handover, logger logr.Logger) *term {
 	var ledger *memory.Ledger
 	clock, past := c.past()
 	floor, lost := begun.Stopped, begun.Lost
@@ -130,11 +105,10 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 	options := memory.Options{
 		Clock: clock.Now, Ledger: ledger, Overlap: past.Overlap, Absences: tracked.Absences, First: first, Term: begun.Term,
 	}
-	var records *journals
+	var durable *journals.Journals
 	if c.Journals != nil {
-		records = newJournals(c.Journals)
-		records.first = first
-		options.Keep = records.keep
+		durable = journals.New(journals.Config{Store: c.Journals, Term: begun.Term, First: first, Clock: clock.Now, Log: logger})
+		options.Keep = durable.Keep
 	}
 	kept := memory.New(options)
 	t := &term{
@@ -154,21 +128,21 @@ func newTerm(c *Coordinator, begun Handover, logger logr.Logger) *term {
 		absences:       tracked,
 		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:        configs{},
-		journals:       records,
+		journals:       durable,
 	}
 	if c.Gateways != nil {
 		t.gateways = c.Gateways()
 	}
-	if records != nil {
+	if durable != nil {
 		served := past.Renewed
 		if begun.Stopped > 0 {
 			served = begun.Stopped
 		}
-		records.run(t, served)
+		durable.Run(served, kept.Begins(), served == 0 && c.Leadership == nil)
 	}
 	t.accounting.hasPredecessor, t.accounting.remembered = !first, c.Remembered
 	if c.Births != nil {
-		t.births = &births{store: c.Births, clock: clock.Now, facts: t.factsOf, first: first, moved: t.store.Close, created: t.create}
+		t.births = births.New(births.Config{Store: c.Births, Clock: clock.Now, Facts: t.factsOf, First: first, Moved: t.store.Close, Created: t.create})
 	}
 	if c.Budgets != nil {
 		t.budgets = c.Budgets(budget.Counts{Usage: t.accounting.usage, Values: t.accounting.values}, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
@@ -198,7 +172,7 @@ func (t *term) run(ctx context.Context) {
 	running.Go(func() { t.clear(background) })
 	running.Go(func() { t.publish(background) })
 	running.Go(func() { t.audit(background) })
-	running.Go(func() { t.sweepBirths(background) })
+	running.Go(func() { t.sweepRecords(background) })
 	running.Go(func() { t.lookForPods(background) })
 	running.Go(func() { t.askPromises(background) })
 	running.Go(func() { t.watchReplicas(background) })
@@ -223,7 +197,7 @@ func (t *term) stepDown(part context.CancelFunc) {
 	t.store.Seal()
 	t.pools.Seal()
 	if t.journals != nil {
-		t.journals.stop()
+		t.journals.Stop()
 	}
 	t.end()
 	t.sessions.drain()
@@ -232,16 +206,16 @@ func (t *term) stepDown(part context.CancelFunc) {
 // end records what the successor needs. When that fails, the successor finds what
 // it would after a crash.
 func (t *term) end() {
-	h := Handover{Term: t.number, Stopped: t.clock.Now()}
+	h := records.Handover{Term: t.number, Stopped: t.clock.Now()}
 	var err error
-	if h.Pools, err = t.pools.Export(maxConfigMap); err != nil { // first: they are small
+	if h.Pools, err = t.pools.Export(records.MaxObject); err != nil { // first: they are small
 		t.log.Error(err, "the pools are not handed over; until their shares expired, holders only keep what they use")
 	}
 	var left []memory.Forgotten
 	if h.Returns, err = t.absences.Export(h.Stopped); err != nil {
 		t.log.Error(err, "it is not handed over who was absent")
 	}
-	if h.Ledger, left, err = t.store.Export(maxHandover - len(h.Pools) - len(h.Returns)); err != nil {
+	if h.Ledger, left, err = t.store.Export(records.MaxHandover - len(h.Pools) - len(h.Returns)); err != nil {
 		t.log.Error(err, "the ledger is not handed over; open windows grant nothing more")
 	}
 	for _, f := range left {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -58,7 +59,7 @@ func newSite(t *testing.T, p policy.Policy, n int) (s *site, replicas [2]*leader
 		ids = append(ids, pod("shop", fmt.Sprint("web-", i)))
 	}
 	s = &site{replicas: map[string]*leader{}}
-	terms, pods, addresses := &memoryTerms{left: Handover{First: true}}, podsOf(ids...), []string{"10.0.0.1:1", "10.0.0.2:1"}
+	terms, pods, addresses := &memoryTerms{left: records.Handover{First: true}}, podsOf(ids...), []string{"10.0.0.1:1", "10.0.0.2:1"}
 	for i, address := range addresses {
 		replicas[i], elected[i] = standBy(t, terms, publishing(p), pods.watched, func(c *Config) {
 			c.Authenticator = paced{turn: make(chan struct{}, 1), each: authenticationTime / time.Duration(n)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -196,7 +197,7 @@ func TestACrashCostsTheOpenWindowAndNoOther(t *testing.T) {
 // TestWhatIsGrantedIsOfThoseWhoAreBack: one that is not back when a window begins may
 // begin it on its local share.
 func TestWhatIsGrantedIsOfThoseWhoAreBack(t *testing.T) {
-	tests := map[string]Handover{
+	tests := map[string]records.Handover{
 		"after a crash":     {Term: 1},
 		"after a hand-over": {Term: 1, Ledger: emptyLedger(t)},
 	}
@@ -244,7 +245,7 @@ func TestWhatIsGrantedIsOfThoseWhoAreBack(t *testing.T) {
 // emptyLedger is that of a predecessor which stopped before the bubbles begin.
 func emptyLedger(t *testing.T) []byte {
 	t.Helper()
-	ledger, _, err := memory.New(memory.Options{Clock: func() limiter.Instant { return 1 }}).Export(maxHandover)
+	ledger, _, err := memory.New(memory.Options{Clock: func() limiter.Instant { return 1 }}).Export(records.MaxHandover)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,13 +254,13 @@ func emptyLedger(t *testing.T) []byte {
 
 func TestOnlyTheFirstLeaderEverServesTheOpenWindow(t *testing.T) {
 	tests := map[string]struct {
-		left Handover
+		left records.Handover
 		seen time.Duration // since a holder of the lock was seen; 0 for never
 		want limiter.Reason
 	}{
-		"nobody led before":                    {left: Handover{First: true}, want: limiter.Granted},
-		"the record was deleted, not the lock": {left: Handover{First: true}, seen: time.Minute, want: limiter.Amnesia},
-		"a term was recorded":                  {left: Handover{Term: 1}, want: limiter.Amnesia},
+		"nobody led before":                    {left: records.Handover{First: true}, want: limiter.Granted},
+		"the record was deleted, not the lock": {left: records.Handover{First: true}, seen: time.Minute, want: limiter.Amnesia},
+		"a term was recorded":                  {left: records.Handover{Term: 1}, want: limiter.Amnesia},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +304,7 @@ func TestOfTwoLeadersTheEarlierWritesNothing(t *testing.T) {
 
 func TestADamagedLedgerCostsTheOpenWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		terms := &memoryTerms{left: Handover{Term: 4, Ledger: []byte("not a ledger")}}
+		terms := &memoryTerms{left: records.Handover{Term: 4, Ledger: []byte("not a ledger")}}
 		p := limited("shop", 1, 10, limiter.Second)
 		time.Sleep(300 * time.Millisecond)
 		l := lead(t, terms, publishing(p))
@@ -321,9 +322,9 @@ func TestADamagedLedgerCostsTheOpenWindow(t *testing.T) {
 func TestTheClockDoesNotStepBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := time.Now().Add(time.Hour)
-		stopped := lead(t, &memoryTerms{left: Handover{Term: 1, Stopped: limiter.Instant(ahead.UnixMicro())}}, publishing())
+		stopped := lead(t, &memoryTerms{left: records.Handover{Term: 1, Stopped: limiter.Instant(ahead.UnixMicro())}}, publishing())
 		defer stopped.end()
-		crashed := lead(t, &memoryTerms{left: Handover{Term: 1}}, publishing(), func(c *Config) {
+		crashed := lead(t, &memoryTerms{left: records.Handover{Term: 1}}, publishing(), func(c *Config) {
 			c.Leadership = &lock{held: new(true), predecessor: ahead}
 		})
 		defer crashed.end()

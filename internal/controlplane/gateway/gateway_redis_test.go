@@ -25,6 +25,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/controlplane/gateway"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -248,12 +249,12 @@ func (w *world) Secret(context.Context, policy.Store) (map[string][]byte, error)
 // terms are kept in memory.
 type terms struct{ last atomic.Uint64 }
 
-func (n *terms) Begin(context.Context, func() bool) (coordinator.Handover, error) {
+func (n *terms) Begin(context.Context, func() bool) (records.Handover, error) {
 	term := n.last.Add(1)
-	return coordinator.Handover{Term: term, First: term == 1}, nil
+	return records.Handover{Term: term, First: term == 1}, nil
 }
 
-func (n *terms) End(context.Context, coordinator.Handover) error { return nil }
+func (n *terms) End(context.Context, records.Handover) error { return nil }
 
 func (n *terms) Clear(context.Context, uint64) error { return nil }
 

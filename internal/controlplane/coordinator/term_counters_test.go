@@ -7,9 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records/recordstest"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
@@ -19,8 +20,8 @@ import (
 // A succession is what outlives its leaders.
 type succession struct {
 	t      *testing.T
-	maps   *configMaps
-	births *keptBirths
+	maps   *recordstest.ConfigMaps
+	births *records.Births
 	terms  *memoryTerms
 	all    *policies
 	*leader
@@ -37,7 +38,7 @@ func lasting(name string, limit int64) policy.Policy {
 func newSuccession(t *testing.T, all ...policy.Policy) *succession {
 	time.Sleep(time.Hour) // no window begins now
 	s := &succession{
-		t: t, maps: holding(), births: &keptBirths{}, terms: &memoryTerms{left: Handover{First: true}}, all: publishing(all...),
+		t: t, maps: recordstest.Holding(), births: records.NewBirths(recordstest.Holding()), terms: &memoryTerms{left: records.Handover{First: true}}, all: publishing(all...),
 	}
 	s.lead()
 	return s
@@ -45,7 +46,7 @@ func newSuccession(t *testing.T, all ...policy.Policy) *succession {
 
 func (s *succession) lead() {
 	s.leader = lead(s.t, s.terms, s.all, func(c *Config) {
-		c.Births, c.Journals = s.births, NewConfigMapJournals(s.maps)
+		c.Births, c.Journals = s.births, records.NewCounters(s.maps)
 		c.Limits = s.all.limits
 	})
 	s.wait(time.Second)
@@ -158,7 +159,7 @@ func TestADayIsServedAsFastByTheNextLeader(t *testing.T) {
 // TestOpenWindowsWaitWhenARecordIsGone holds that of the outages, in which a sidecar may have
 // begun them by itself, and that of a policy.
 func TestOpenWindowsWaitWhenARecordIsGone(t *testing.T) {
-	for _, record := range []string{CountersConfigMap, countersName("shop/used")} {
+	for _, record := range []string{records.CountersConfigMap, records.CountersName("shop/used")} {
 		t.Run(record, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := lasting("used", 1600)
@@ -198,8 +199,8 @@ func TestADeletedPolicyFindsItsCountAfterACrash(t *testing.T) {
 		s.gets(p, 1, 0)
 		s.publish(other)
 		s.wait(5 * 24 * time.Hour)
-		if len(s.maps.held) != 2 || s.maps.held[countersName("shop/b")] == nil {
-			t.Errorf("%d ConfigMaps are kept, want those of the terms and of the policy that is there", len(s.maps.held))
+		if len(s.maps.Held) != 2 || s.maps.Held[records.CountersName("shop/b")] == nil {
+			t.Errorf("%d ConfigMaps are kept, want those of the terms and of the policy that is there", len(s.maps.Held))
 		}
 		s.pass()
 	})
@@ -230,7 +231,7 @@ func TestALeaderWithoutTheAPIServerSaysSo(t *testing.T) {
 		s := newSuccession(t, p)
 		s.gets(p, 1, 1)
 		time.Sleep(time.Second)
-		s.maps.fail(errors.New("the API server is away"))
+		s.maps.Fail(errors.New("the API server is away"))
 		s.gets(p, 1000, 99)
 		s.lease(p, p.Limits[0])
 		time.Sleep(5 * time.Second)
@@ -238,32 +239,13 @@ func TestALeaderWithoutTheAPIServerSaysSo(t *testing.T) {
 		if !reply.GetOfLimit() || reply.GetError() == "" || reply.GetDefect() {
 			t.Errorf("reply = %v, want an outage of the limit", reply)
 		}
-		s.maps.fail(nil)
+		s.maps.Fail(nil)
 		s.wait(5 * time.Second)
 		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
 			t.Errorf("when it is back: reply = %v", reply)
 		}
 		s.pass()
 	})
-}
-
-func (c *configMaps) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failure = err
-}
-
-// loseAnswer has the next update be written and its answer be lost.
-func (c *configMaps) loseAnswer() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unheard = true
-}
-
-func (c *configMaps) losesAnswer() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unheard
 }
 
 // TestALostAnswerIsNotAnOutage: the record is found as it was written, and the next follows it.
@@ -274,14 +256,14 @@ func TestALostAnswerIsNotAnOutage(t *testing.T) {
 		s.gets(p, 1, 1)
 		for range 5 {
 			time.Sleep(time.Second)
-			s.maps.loseAnswer()
+			s.maps.LoseAnswer()
 			for range 5 {
 				if reply := s.lease(p, p.Limits[0], want(500)); reply.GetError() != "" || reply.GetReason() != 0 {
 					t.Errorf("reply = %v, want units", reply)
 				}
 			}
 		}
-		if s.maps.losesAnswer() {
+		if s.maps.LosesAnswer() {
 			t.Error("nothing was written")
 		}
 		s.pass()
@@ -294,7 +276,7 @@ func TestARecordIsOfItsTerm(t *testing.T) {
 		p := lasting("a", 3200)
 		s := newSuccession(t, p)
 		s.gets(p, 1, 1)
-		term, err := memory.RecordTerm(s.maps.held[countersName("shop/a")].BinaryData[countersKey])
+		term, err := memory.RecordTerm(s.maps.Held[records.CountersName("shop/a")].BinaryData["record"])
 		if want := s.present.Load().number; err != nil || term != want {
 			t.Errorf("the record is of term %d, error %v; want %d", term, err, want)
 		}
@@ -308,7 +290,7 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 		want int64
 	}{
 		"nobody":   {func(*succession, string) {}, 50},
-		"a delete": {func(s *succession, name string) { delete(s.maps.held, name) }, 50},
+		"a delete": {func(s *succession, name string) { delete(s.maps.Held, name) }, 50},
 		"a later term": {func(s *succession, name string) {
 			var k *memory.Journal
 			later := memory.New(memory.Options{
@@ -316,15 +298,15 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 			})
 			p := lasting("a", 3200)
 			later.Open(store.Scope{Cluster: "test", Namespace: "shop", Policy: "a", Limit: "other"}, p.Limits[0].Params(&p), 1)
-			if err := k.Load(s.maps.held[name].BinaryData[countersKey], nil); err != nil {
+			if err := k.Load(s.maps.Held[name].BinaryData["record"], nil); err != nil {
 				s.t.Error(err)
 			}
 			data, _, err := k.Next()
 			if err != nil || data == nil {
 				s.t.Errorf("%d bytes, %v", len(data), err)
 			}
-			s.maps.held[name].BinaryData[countersKey] = data
-			s.maps.write(s.maps.held[name])
+			s.maps.Held[name].BinaryData["record"] = data
+			s.maps.Write(s.maps.Held[name])
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +315,7 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 				s := newSuccession(t, p)
 				s.gets(p, 1, 1)
 				time.Sleep(time.Second)
-				s.maps.disturb = []func(){func() { c.do(s, countersName("shop/a")) }}
+				s.maps.Disturb = []func(){func() { c.do(s, records.CountersName("shop/a")) }}
 				s.gets(p, 99, 99)
 				s.lease(p, p.Limits[0], want(50))
 				time.Sleep(2 * time.Second)
@@ -343,43 +325,6 @@ func TestARecordThatSomebodyElseWrote(t *testing.T) {
 				}
 				s.pass()
 			})
-		})
-	}
-}
-
-// TestTheOldestOutagesAreOne where there are more than are remembered.
-func TestTheOldestOutagesAreOne(t *testing.T) {
-	const month = limiter.Instant(limiter.MaxWindow)
-	last := outages{Term: 2, At: 5 * month}
-	for i := range limiter.Instant(maxOutages) {
-		last.Gaps = append(last.Gaps, limiter.Gap{From: 6*month + 10*i, To: 6*month + 10*i + 5})
-	}
-	got := last.follow(3, 6*month+10*maxOutages, 6*month+10*maxOutages+9, 6*month+10*maxOutages+5).Gaps
-	if len(got) != maxOutages || got[0].From != 6*month || got[0].To != 6*month+15 || got[1].From != 6*month+20 {
-		t.Errorf("%d outages, the first %v; want %d, the first two as one", len(got), got[:2], maxOutages)
-	}
-}
-
-func TestOutagesFollowEachOther(t *testing.T) {
-	const month = limiter.Instant(limiter.MaxWindow)
-	gaps := func(all ...limiter.Gap) []limiter.Gap { return all }
-	for name, c := range map[string]struct {
-		last   outages
-		term   uint64
-		served limiter.Instant
-		want   []limiter.Gap
-	}{
-		"there is none before the first":                 {outages{}, 3, 0, nil},
-		"from when the term before renewed":              {outages{Term: 2, At: 5 * month}, 3, 8 * month, gaps(limiter.Gap{From: 8 * month, To: 9 * month})},
-		"from when one served, when another is unknown":  {outages{Term: 1, At: 5 * month}, 3, 8 * month, gaps(limiter.Gap{From: 5 * month, To: 9 * month})},
-		"from when one served, when no Lease says more":  {outages{Term: 2, At: 5 * month}, 3, 0, gaps(limiter.Gap{From: 5 * month, To: 9 * month})},
-		"those before stay while a window may look back": {outages{Term: 2, At: 5 * month, Gaps: gaps(limiter.Gap{From: 1, To: 7 * month}, limiter.Gap{From: 2, To: 7*month + 9})}, 3, 8 * month, gaps(limiter.Gap{From: 2, To: 7*month + 9}, limiter.Gap{From: 8 * month, To: 9 * month})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := c.last.follow(c.term, c.served, 8*month, 9*month)
-			if diff := cmp.Diff(c.want, got.Gaps); diff != "" || got.Term != c.term || got.At != 8*month {
-				t.Errorf("got %+v\n%s", got, diff)
-			}
 		})
 	}
 }

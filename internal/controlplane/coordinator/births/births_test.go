@@ -1,11 +1,10 @@
-package coordinator
+package births
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +14,10 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// kept is a BirthStore in memory.
+// keptBirths is a Store in memory.
 type keptBirths struct {
-	shards   [birthShards][]byte
-	versions [birthShards]int
+	shards   [Shards][]byte
+	versions [Shards]int
 	fails    bool
 }
 
@@ -44,37 +43,37 @@ func (k *keptBirths) Save(_ context.Context, shard int, data []byte, version str
 	return fmt.Sprint(k.versions[shard]), nil
 }
 
-// A cradle is what births are written down of.
-type cradle struct {
+// A fixture has births, and the store that they ask.
+type fixture struct {
 	t     *testing.T
 	kept  *keptBirths
 	now   limiter.Instant
 	facts store.Facts
 	away  error
 	fresh []string // policies with a limit that was never in force before
-	*births
+	*Births
 }
 
 const birthday = limiter.Instant(500_000 * 3600 * limiter.Second)
 
-func newCradle(t *testing.T, first bool) *cradle {
-	c := &cradle{t: t, kept: &keptBirths{}, now: birthday}
+func newFixture(t *testing.T, first bool) *fixture {
+	c := &fixture{t: t, kept: &keptBirths{}, now: birthday}
 	c.remember(1)
 	c.lead(first)
 	return c
 }
 
 // lead begins another term.
-func (c *cradle) lead(first bool) {
-	c.births = &births{
-		store: c.kept, clock: func() limiter.Instant { return c.now }, first: first,
-		facts:   func(context.Context, policy.Store) (store.Facts, error) { return c.facts, c.away },
-		created: func(limit store.Scope) { c.fresh = append(c.fresh, limit.Policy) },
-	}
+func (c *fixture) lead(first bool) {
+	c.Births = New(Config{
+		Store: c.kept, Clock: func() limiter.Instant { return c.now }, First: first,
+		Facts:   func(context.Context, policy.Store) (store.Facts, error) { return c.facts, c.away },
+		Created: func(limit store.Scope) { c.fresh = append(c.fresh, limit.Policy) },
+	})
 }
 
 // remember has the store begin another memory.
-func (c *cradle) remember(id limiter.MemoryID) {
+func (c *fixture) remember(id limiter.MemoryID) {
 	c.facts = store.Facts{
 		Now:      7_000_000,
 		Volatile: store.Keeping{Memories: []limiter.MemoryID{id}},
@@ -82,18 +81,26 @@ func (c *cradle) remember(id limiter.MemoryID) {
 	}
 }
 
+// limited returns a policy of the controller's store.
+func limited(window limiter.Micros) policy.Policy {
+	return policy.Policy{
+		Namespace: "shop", Name: "checkout", Generation: 1, Store: policy.Store{Type: policy.ControllerStore},
+		Limits: []policy.Limit{{Name: "all", Rates: []limiter.Rate{{Limit: 10, Window: window}}}},
+	}
+}
+
 func onRedis(length limiter.Micros, durable bool) policy.Policy {
-	p := limited("shop", 1, 10, length)
+	p := limited(length)
 	p.Store = policy.Store{Type: policy.RedisStore, Address: "redis:6379"}
 	p.Limits[0].Retention.Durable = durable
 	return p
 }
 
 // wants publishes p and looks at its first limit.
-func (c *cradle) wants(p policy.Policy, since limiter.Instant, born ...limiter.MemoryID) {
+func (c *fixture) wants(p policy.Policy, since limiter.Instant, born ...limiter.MemoryID) {
 	c.t.Helper()
 	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}
-	if err := c.fill(c.t.Context(), &s); err != nil {
+	if err := c.Fill(c.t.Context(), &s); err != nil {
 		c.t.Fatal(err)
 	}
 	if got := s.Policies[0]; !slices.Equal(got.Limits[0].Retention.Born, born) || got.Since != since {
@@ -104,10 +111,10 @@ func (c *cradle) wants(p policy.Policy, since limiter.Instant, born ...limiter.M
 	}
 }
 
-func (c *cradle) fails(p policy.Policy) {
+func (c *fixture) fails(p policy.Policy) {
 	c.t.Helper()
 	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}
-	if err := c.fill(c.t.Context(), &s); err == nil {
+	if err := c.Fill(c.t.Context(), &s); err == nil {
 		c.t.Error("no error")
 	}
 }
@@ -116,9 +123,9 @@ const day = 24 * 3600 * limiter.Second
 
 // TestTheRecordsOfALimitThatDrawsFromABudgetEnd once.
 func TestTheRecordsOfALimitThatDrawsFromABudgetEnd(t *testing.T) {
-	c := newCradle(t, true)
+	c := newFixture(t, true)
 	var ended []store.Scope
-	c.moved = func(_ context.Context, of store.Scope) error {
+	c.Moved = func(_ context.Context, of store.Scope) error {
 		ended = append(ended, of)
 		return nil
 	}
@@ -136,7 +143,7 @@ func TestTheRecordsOfALimitThatDrawsFromABudgetEnd(t *testing.T) {
 }
 
 func TestALimitIsBornOnce(t *testing.T) {
-	c := newCradle(t, true)
+	c := newFixture(t, true)
 	p := onRedis(day, false)
 	c.wants(p, 0, 1)
 	c.remember(2) // what was granted in memory 1 is lost
@@ -162,11 +169,11 @@ func TestALimitIsBornOnce(t *testing.T) {
 }
 
 // waits publishes p and a policy that was there before, and wants p pending.
-func (c *cradle) waits(p, before policy.Policy) {
+func (c *fixture) waits(p, before policy.Policy) {
 	c.t.Helper()
 	s := policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p, before}}
-	err := c.fill(c.t.Context(), &s)
-	if _, held := errors.AsType[*heldError](err); !held || len(s.Policies) != 2 || !s.Policies[0].Limits[0].Pending || s.Policies[1].Limits[0].Pending {
+	err := c.Fill(c.t.Context(), &s)
+	if _, held := errors.AsType[*HeldError](err); !held || len(s.Policies) != 2 || !s.Policies[0].Limits[0].Pending || s.Policies[1].Limits[0].Pending {
 		c.t.Errorf("put in force: %+v, error %v; want the new limit pending", s.Policies, err)
 	}
 	if p.Limits[0].Pending {
@@ -178,13 +185,13 @@ func (c *cradle) waits(p, before policy.Policy) {
 // window that is open is served: as where a database starts at the same time.
 func TestANewLimitWaitsForItsStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCradle(t, true)
+		c := newFixture(t, true)
 		before := onRedis(day, false)
 		before.Name = "before"
 		c.wants(before, 0, 1)
 		c.away = errors.New("the database system is starting up")
 		c.waits(onRedis(day, false), before)
-		time.Sleep(birthPatience - 1)
+		time.Sleep(patience - 1)
 		c.waits(onRedis(day, false), before)
 		c.away = nil
 		c.remember(2)
@@ -194,13 +201,13 @@ func TestANewLimitWaitsForItsStore(t *testing.T) {
 
 func TestAStoreThatCannotBeAskedLeavesTheBirthUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCradle(t, true)
+		c := newFixture(t, true)
 		before := onRedis(day, false)
 		before.Name = "before"
 		c.wants(before, 0, 1)
 		c.away = errors.New("no route")
 		c.waits(onRedis(day, false), before)
-		time.Sleep(birthPatience)
+		time.Sleep(patience)
 		c.wants(onRedis(day, false), 0)
 		c.away = nil
 		c.wants(onRedis(day, false), 0)
@@ -210,22 +217,22 @@ func TestAStoreThatCannotBeAskedLeavesTheBirthUnknown(t *testing.T) {
 // A limit that was deleted while it waited begins to wait again.
 func TestALimitThatIsGoneWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCradle(t, true)
+		c := newFixture(t, true)
 		before := onRedis(day, false)
 		before.Name = "before"
 		c.wants(before, 0, 1)
 		c.away = errors.New("no route")
 		c.waits(onRedis(day, false), before)
-		if err := c.sweep(t.Context(), nil); err != nil {
+		if err := c.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(birthPatience)
+		time.Sleep(patience)
 		c.waits(onRedis(day, false), before)
 	})
 }
 
 func TestWhatIsNotWrittenDownIsNotPutInForce(t *testing.T) {
-	c := newCradle(t, true)
+	c := newFixture(t, true)
 	c.wants(onRedis(day, false), 0, 1)
 	other := onRedis(day, false)
 	other.Name = "other"
@@ -235,14 +242,14 @@ func TestWhatIsNotWrittenDownIsNotPutInForce(t *testing.T) {
 	c.remember(2)
 	c.wants(other, 0, 2) // nobody was sent it in memory 1
 	// Another leader writes: this one finds out before it sends anything.
-	stale := c.births
+	stale := c.Births
 	c.lead(false)
 	for i := range 100 {
 		p := onRedis(day, false)
 		p.Name = fmt.Sprint("of-the-next-", i)
 		c.wants(p, 0, 2)
 	}
-	c.births = stale
+	c.Births = stale
 	c.remember(3)
 	third := onRedis(day, false)
 	third.Name = "third"
@@ -253,7 +260,7 @@ func TestWhatIsNotWrittenDownIsNotPutInForce(t *testing.T) {
 // Limits of a cluster in which somebody led before births were written down may have been
 // in force, in windows that are still open.
 func TestLimitsThatMayBeOlderThanTheRecordsAreNotNew(t *testing.T) {
-	c := newCradle(t, false)
+	c := newFixture(t, false)
 	c.wants(onRedis(day, false), 0)
 	c.now = c.now.Add(day - 1)
 	late := onRedis(day, false)
@@ -273,7 +280,7 @@ func TestLimitsThatMayBeOlderThanTheRecordsAreNotNew(t *testing.T) {
 // An edit of the retention finds none of the counts that another place has, and brings
 // back none that were forgotten.
 func TestAnEditOfTheRetentionBeginsAfresh(t *testing.T) {
-	c := newCradle(t, true)
+	c := newFixture(t, true)
 	c.wants(onRedis(day, false), 0, 1)
 	c.away = errors.New("no route")
 	c.fails(onRedis(day, true))
@@ -284,7 +291,7 @@ func TestAnEditOfTheRetentionBeginsAfresh(t *testing.T) {
 	c.facts.Now += 1_000_000
 	c.wants(onRedis(day, false), moved+1_000_000)
 
-	here := limited("shop", 1, 10, day) // the controller's store has one place for both
+	here := limited(day) // the controller's store has one place for both
 	c.wants(here, 0, 1)
 	here.Limits[0].Retention.Durable = true
 	c.wants(here, 0, 1)
@@ -292,14 +299,14 @@ func TestAnEditOfTheRetentionBeginsAfresh(t *testing.T) {
 
 // A birth outlives the limit for as long as a window looks back on it.
 func TestABirthOutlivesTheLimit(t *testing.T) {
-	c := newCradle(t, true)
+	c := newFixture(t, true)
 	p := onRedis(day, false)
 	c.wants(onRedis(3600*limiter.Second, false), 0, 1)
 	c.wants(p, 0, 1) // its longest window counts
 	there := map[store.Scope]struct{}{{Cluster: "test", Namespace: "shop", Policy: "checkout", Limit: "all"}: {}}
 	sweep := func(there map[store.Scope]struct{}) {
 		t.Helper()
-		if err := c.sweep(t.Context(), there); err != nil {
+		if err := c.Sweep(t.Context(), there); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,152 +323,7 @@ func TestABirthOutlivesTheLimit(t *testing.T) {
 	sweep(nil) // gone since now, not since it was before
 	sweep(nil)
 	c.wants(p, 0, 1)
-	c.now = c.now.Add(day + limiter.Micros(2*birthSweep.Microseconds()))
+	c.now = c.now.Add(day + limiter.Micros(2*SweepInterval.Microseconds()))
 	sweep(nil)
 	c.wants(p, 0, 2)
-}
-
-// keepingBirths has leaders write births down in one place.
-func keepingBirths() func(*Config) {
-	kept := &keptBirths{}
-	return func(c *Config) {
-		c.Births = kept
-		c.Limits = func(context.Context) (map[store.Scope]struct{}, error) { return nil, nil }
-	}
-}
-
-// On the controller's own store a limit that is new serves the window that is open,
-// although the leader's memory is younger; one that was there before does not. One that is
-// deleted and created again finds its count.
-func TestANewLimitServesTheOpenWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		terms, births := first(), keepingBirths()
-		old := limited("shop", 1, 10, day)
-		all := publishing(old)
-		l := lead(t, terms, all, births)
-		s := l.connect(pod("shop", "web-0"), "1")
-		s.config()
-		if reply := s.lease(old, old.Limits[0], want(4)); reply.GetGranted() != 4 {
-			t.Errorf("reply = %v, want 4 units", reply)
-		}
-		terms.left.Term++ // the leader is gone without a hand-over
-		l.end()
-		s.close()
-		time.Sleep(time.Second)
-
-		fresh := limited("shop", 1, 10, day)
-		fresh.Name = "fresh"
-		all.set(true, old, fresh)
-		l = lead(t, terms, all, births)
-		s = l.connect(pod("shop", "web-0"), "2")
-		s.config()
-		if reply := s.lease(old, old.Limits[0]); reply.GetReason() != int32(limiter.Amnesia) {
-			t.Errorf("reply = %v, want nothing of a limit that may have granted", reply)
-		}
-		if reply := s.lease(fresh, fresh.Limits[0], want(7)); reply.GetGranted() != 7 {
-			t.Errorf("reply = %v, want 7 units of a new limit", reply)
-		}
-		all.set(true, old)
-		l.Refresh("shop")
-		synctest.Wait()
-		s.config()
-		all.set(true, old, fresh)
-		l.Refresh("shop")
-		synctest.Wait()
-		s.config()
-		if reply := s.lease(fresh, fresh.Limits[0], want(7)); reply.GetGranted() != 3 {
-			t.Errorf("reply = %v, want the 3 units that are left", reply)
-		}
-		l.end()
-		s.close()
-
-		l = lead(t, terms, all, births) // which goes on with the memory
-		s = l.connect(pod("shop", "web-0"), "3")
-		s.config()
-		if reply := s.lease(fresh, fresh.Limits[0]); reply.GetReason() != int32(limiter.Exhausted) {
-			t.Errorf("reply = %v, want nothing left", reply)
-		}
-		l.end()
-		s.close()
-	})
-}
-
-// TestANewLimitWaitsForNobody: a sidecar that has not come back cannot hold a share of a limit
-// that is new, so that grants the whole in every window. One that was there before does not.
-func TestANewLimitWaitsForNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		terms, births := first(), keepingBirths()
-		old := limited("shop", 1, 10, 5*limiter.Second)
-		all := publishing(old)
-		l := lead(t, terms, all, births)
-		s := l.connect(pod("shop", "web-0"), "1")
-		s.config()
-		terms.left.Term++ // the leader is gone without a hand-over
-		l.end()
-		s.close()
-		time.Sleep(time.Second)
-
-		fresh := old
-		fresh.Name = "fresh"
-		all.set(true, old, fresh)
-		l = lead(t, terms, all, births, podsOf(pod("shop", "web-0"), pod("shop", "web-1")).watched)
-		s = l.connect(pod("shop", "web-0"), "2")
-		s.config()
-		requireGranted(t, "in the open window", s, fresh, 10)
-		time.Sleep(5 * time.Second)
-		requireGranted(t, "in the next window", s, fresh, 10)
-		requireGranted(t, "of what web-1 may have a share of", s, old, 0)
-		l.end()
-		s.close()
-	})
-}
-
-// TestANewLimitIsPendingAtItsSidecars: while its store cannot be asked they are sent the
-// limit, do not enforce it, and keep what is in force.
-func TestANewLimitIsPendingAtItsSidecars(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var answers atomic.Bool
-		facts := func(c *Config) {
-			c.Facts = func(context.Context, policy.Store) (store.Facts, error) {
-				if !answers.Load() {
-					return store.Facts{}, errors.New("no route")
-				}
-				return store.Facts{Now: birthday, Volatile: store.Keeping{Memories: []limiter.MemoryID{1}}}, nil
-			}
-		}
-		fresh := onRedis(day, false)
-		all := publishing(fresh)
-		l := lead(t, first(), all, keepingBirths(), facts)
-		defer l.end()
-		s := l.connect(pod("shop", "web-0"), "1")
-		defer s.close()
-		if got := s.config(); len(got.Policies) != 1 || !got.Policies[0].Limits[0].Pending {
-			t.Fatalf("configuration = %+v, want the limit pending", got)
-		}
-		if got := l.observed(); got.Generation != 0 {
-			t.Errorf("session = %+v, want none that enforces the policy", got)
-		}
-		answers.Store(true)
-		if got := s.config(); got.Policies[0].Limits[0].Pending || !slices.Equal(got.Policies[0].Limits[0].Retention.Born, []limiter.MemoryID{1}) {
-			t.Errorf("configuration = %+v, want the limit in force", got)
-		}
-		if got := l.observed(); got.Generation != 1 {
-			t.Errorf("session = %+v, want one that enforces the policy", got)
-		}
-
-		answers.Store(false)
-		moved := nextGeneration(fresh)
-		moved.Store.Address = "other:6379"
-		all.set(true, moved)
-		l.Refresh("shop")
-		l.requireSent(pod("shop", "web-0"), fresh)
-		more := nextGeneration(fresh)
-		more.Limits = append(slices.Clone(more.Limits), more.Limits[0])
-		more.Limits[1].Name = "more"
-		all.set(true, more)
-		l.Refresh("shop")
-		if got := s.config(); got.Policies[0].Limits[0].Pending || !got.Policies[0].Limits[1].Pending {
-			t.Errorf("configuration = %+v, want only the second limit pending", got)
-		}
-	})
 }

@@ -12,14 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// weighed is a JournalStore that measures what is written.
+// weighed is a journals.Store that measures what is written.
 type weighed struct {
-	JournalStore
+	journals.Store
 	mu                   sync.Mutex
 	writes, bytes, last  int
 	longest, spent, mean time.Duration
@@ -27,7 +29,7 @@ type weighed struct {
 
 func (w *weighed) Save(ctx context.Context, policy string, data []byte, version string) (string, error) {
 	began := time.Now()
-	version, err := w.JournalStore.Save(ctx, policy, data, version)
+	version, err := w.Store.Save(ctx, policy, data, version)
 	took := time.Since(began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,15 +41,15 @@ func (w *weighed) Save(ctx context.Context, policy string, data []byte, version 
 	return version, err
 }
 
-// onServer returns a JournalStore on a real API server.
-func onServer(t *testing.T) JournalStore {
+// onServer returns a journals.Store on a real API server.
+func onServer(t *testing.T) journals.Store {
 	t.Helper()
 	clients := apiserver.Clients(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}}
 	if _, err := clients.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return NewConfigMapJournals(clients.CoreV1().ConfigMaps("weir-system"))
+	return records.NewCounters(clients.CoreV1().ConfigMaps("weir-system"))
 }
 
 // aDay returns the parameters of a day that began an hour ago, of a new limit of the term.
@@ -62,7 +64,7 @@ func aDay(t *term, limit int64) limiter.Params {
 // TestADayGoesOnOnAnAPIServer kills leaders in the midst of a day, again and again, whose
 // records are on a real API server.
 func TestADayGoesOnOnAnAPIServer(t *testing.T) {
-	kept := &weighed{JournalStore: onServer(t)}
+	kept := &weighed{Store: onServer(t)}
 	c := New(Config{Journals: kept})
 	key := store.Key{Scope: store.Scope{Cluster: "c", Namespace: "shop", Policy: "quota", Limit: "all"}}
 
@@ -71,7 +73,7 @@ func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 		var granted, counted int64
 		var p limiter.Params
 		for number := range uint64(kills + 1) {
-			leader := newTerm(c, Handover{Term: number + 1, First: number == 0}, logr.Discard())
+			leader := newTerm(c, records.Handover{Term: number + 1, First: number == 0}, logr.Discard())
 			if number == 0 {
 				p = aDay(leader, limit)
 			}
@@ -93,7 +95,7 @@ func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 				t.Errorf("term %d grants nothing for 5 s", number+1)
 			}
 			p.Retention.Born = nil
-			leader.journals.stop() // it hands nothing over
+			leader.journals.Stop() // it hands nothing over
 			leader.tasks.ShutDown()
 		}
 		t.Logf("%d granted, %d forfeited of %d by %d kills; %d writes of %s, at most %s", granted, counted-granted, limit, kills, kept.writes, kept.mean, kept.longest)
@@ -113,9 +115,9 @@ func TestADayGoesOnOnAnAPIServer(t *testing.T) {
 		t.Run(fmt.Sprint(keys, " keys"), func(t *testing.T) {
 			key := key
 			key.Scope.Policy = fmt.Sprint("keyed-", keys)
-			leader := newTerm(c, Handover{Term: uint64(100 + i), First: true}, logr.Discard())
+			leader := newTerm(c, records.Handover{Term: uint64(100 + i), First: true}, logr.Discard())
 			defer leader.tasks.ShutDown()
-			defer leader.journals.stop()
+			defer leader.journals.Stop()
 			p := aDay(leader, 1_000_000/int64(keys))
 			hashes := make([]string, keys)
 			for i := range hashes {
