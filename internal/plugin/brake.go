@@ -121,7 +121,7 @@ func (c *cluster) find(ctx context.Context, kindAndName string) (*brakeable, err
 		return nil, err
 	}
 	if err := b.at.Get(ctx, client.ObjectKey{Namespace: b.at.namespace, Name: name}, b.object); err != nil {
-		return nil, fmt.Errorf("reading the object: %w; choose its namespace with -n", err)
+		return nil, b.at.failed("reading the object", err)
 	}
 	return b, nil
 }
@@ -144,7 +144,7 @@ func (b *brakeable) mode() v1alpha1.PolicyMode {
 func (b *brakeable) patch(ctx context.Context, mode string) error {
 	text := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"mode":%s}}`, b.object.GetResourceVersion(), mode)
 	if err := b.at.Patch(ctx, b.object, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner(manager)); err != nil {
-		return fmt.Errorf("setting spec.mode of %s: %w; nothing was changed", b, err)
+		return b.at.failed("setting spec.mode of "+b.String(), err)
 	}
 	return nil
 }

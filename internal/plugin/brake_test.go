@@ -113,7 +113,7 @@ func TestBrakeNamesTheCure(t *testing.T) {
 		"is in mode Shadow already":    {"brake", "rlp/" + p.Name},
 		"use rlp/NAME or cpool/NAME":   {"brake", p.Name},
 		"name the policies that draw":  {"brake", "fbud/world"},
-		"choose its namespace with -n": {"brake", "rlp/absent"},
+		"choose another with -n": {"brake", "rlp/absent"},
 		`the object is "rlp/"`:         {"release", "rlp/"},
 	} {
 		if _, _, err := execute(t, append(args, "-n", "shop", "--kubeconfig", kubeconfig)...); err == nil || !strings.Contains(err.Error(), want) {

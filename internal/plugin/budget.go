@@ -56,7 +56,7 @@ func newBudgetStatus() *cobra.Command {
 			return as.print(cmd.OutOrStdout(), list, nil, nil)
 		}
 		if len(list.Items) == 0 {
-			cmd.PrintErrln("No FederatedBudget found; -A looks in all namespaces.")
+			cmd.PrintErrf("No FederatedBudget found %s.\n", at.elsewhere())
 			return nil
 		}
 		if err := printTable(cmd.OutOrStdout(), budgetHeader, list.cells()); err != nil {
@@ -73,7 +73,7 @@ func (s *session) budgets(ctx context.Context, names []string) ([]v1alpha1.Feder
 	if len(names) == 0 {
 		var all v1alpha1.FederatedBudgetList
 		if err := s.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {
-			return nil, fmt.Errorf("listing federatedbudgets: %w; choose a namespace that you may read with -n, and see that Weir's CRDs are installed", err)
+			return nil, s.failed("listing federatedbudgets", err)
 		}
 		return all.Items, nil
 	}
@@ -82,7 +82,7 @@ func (s *session) budgets(ctx context.Context, names []string) ([]v1alpha1.Feder
 	}
 	var one v1alpha1.FederatedBudget
 	if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names[0]}, &one); err != nil {
-		return nil, fmt.Errorf("reading the budget: %w; choose its namespace with -n", err)
+		return nil, s.failed("reading the budget", err)
 	}
 	return []v1alpha1.FederatedBudget{one}, nil
 }

@@ -61,7 +61,7 @@ func TestBudgetStatus(t *testing.T) {
 		t.Errorf("budget status of nothing prints %q and %q", stdout, stderr)
 	}
 	for want, wrong := range map[string][]string{
-		"choose its namespace with -n": {"-n", "shop", "absent"},
+		"choose another with -n": {"-n", "shop", "absent"},
 		"in place of -A":               {"-A", "checkout-world"},
 	} {
 		if _, _, err := execute(t, append([]string{"budget", "status", "--kubeconfig", kubeconfig}, wrong...)...); err == nil || !strings.Contains(err.Error(), want) {

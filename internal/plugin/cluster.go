@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ type cluster struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
 	all       bool // namespaces
+	timeout   time.Duration
 }
 
 // newCluster adds the flags of kubectl that choose a cluster and one namespace or all.
@@ -35,6 +37,7 @@ func newNamespaced(cmd *cobra.Command) *cluster {
 	flags := cmd.Flags()
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig")
 	flags.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig")
+	flags.DurationVar(&c.timeout, "request-timeout", 30*time.Second, "how long the API server may take for one answer; 0: any time")
 	flags.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", "namespace; default: that of the context")
 	return c
 }
@@ -68,6 +71,10 @@ func (c *cluster) open() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w; name one with --kubeconfig, or a context of it with --context", err)
 	}
+	if c.timeout < 0 {
+		return nil, fmt.Errorf("--request-timeout is %s: use 0 or more", c.timeout)
+	}
+	config.Timeout = c.timeout
 	s := &session{config: config}
 	if !c.all {
 		if s.namespace, _, err = loader.Namespace(); err != nil {

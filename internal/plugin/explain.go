@@ -90,7 +90,7 @@ func (s *session) explain(ctx context.Context, name string, r *http.Request) (*e
 func (s *session) sidecarPod(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: strings.TrimPrefix(name, "pod/")}, pod); err != nil {
-		return nil, fmt.Errorf("reading the pod: %w; choose its namespace with -n", err)
+		return nil, s.failed("reading the pod", err)
 	}
 	switch {
 	case !selection.HasSidecar(pod):

@@ -1,9 +1,11 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +29,34 @@ func newRoot() *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+
+		SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return fmt.Errorf("%s has no command %q: %s", cmd.CommandPath(), args[0], instead(cmd, args[0]))
+		},
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
 	root.AddCommand(newStatus(), newExplain(), newWhy(), newTop(), newDashboard(), newTest(), newSimulate(), newSuggest(), newBudget(), newBrake(), newRelease(), newReset())
 	teach(root)
 	return root
 }
 
-// teach has the commands below one answer wrong arguments with how they are used.
+// instead names the commands like a wrong one, or else all.
+func instead(cmd *cobra.Command, wrong string) string {
+	if like := cmd.SuggestionsFor(wrong); len(like) > 0 {
+		return "use " + strings.Join(like, " or ")
+	}
+	return cmd.CommandPath() + " --help lists them"
+}
+
+// teach has the commands below one answer wrong arguments, and the lack of a required flag, with how
+// they are used.
 func teach(parent *cobra.Command) {
 	for _, cmd := range parent.Commands() {
 		teach(cmd)
@@ -42,7 +65,7 @@ func teach(parent *cobra.Command) {
 			continue
 		}
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
+			if err := cmp.Or(check(cmd, args), cmd.ValidateRequiredFlags()); err != nil {
 				return fmt.Errorf("%w; use: %s", err, cmd.UseLine())
 			}
 			return nil

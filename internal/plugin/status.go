@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -29,13 +28,13 @@ func newStatus() *cobra.Command {
 	}
 	where, as := newCluster(cmd), newFormat(cmd)
 	cmd.RunE = where.run(func(cmd *cobra.Command, at *session, _ []string) error {
-		found, err := gather(cmd.Context(), at, at.namespace)
+		found, err := gather(cmd.Context(), at)
 		if err != nil {
 			return err
 		}
 		rows := found.rows()
 		if len(rows) == 0 && as.String() == "table" {
-			cmd.PrintErrln("No RateLimitPolicy or ConcurrencyPool found; -A looks in all namespaces.")
+			cmd.PrintErrf("No RateLimitPolicy or ConcurrencyPool found %s.\n", at.elsewhere())
 			return nil
 		}
 		return as.print(cmd.OutOrStdout(), statusList{Items: rows}, statusHeader, statusCells(rows))
@@ -89,16 +88,20 @@ type fleet struct {
 	pools      []v1alpha1.ConcurrencyPool
 }
 
-// gather reads the objects of a namespace, or of all when it is empty.
-func gather(ctx context.Context, reader client.Reader, namespace string) (*fleet, error) {
+// gather reads the objects of the namespace that was chosen, or of all.
+func gather(ctx context.Context, at *session) (*fleet, error) {
 	var (
 		pods     corev1.PodList
 		policies v1alpha1.RateLimitPolicyList
 		pools    v1alpha1.ConcurrencyPoolList
 	)
-	for name, list := range map[string]client.ObjectList{"pods": &pods, "ratelimitpolicies": &policies, "concurrencypools": &pools} {
-		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing %s: %w; choose a namespace that you may read with -n, and see that Weir's CRDs are installed", name, err)
+	lists := []struct {
+		name string
+		into client.ObjectList
+	}{{"pods", &pods}, {"ratelimitpolicies", &policies}, {"concurrencypools", &pools}}
+	for _, list := range lists {
+		if err := at.List(ctx, list.into, client.InNamespace(at.namespace)); err != nil {
+			return nil, at.failed("listing "+list.name, err)
 		}
 	}
 	f := &fleet{pods: pods.Items, policies: policies.Items, pools: pools.Items, namespaces: make(map[string]*corev1.Namespace)}
@@ -110,7 +113,7 @@ func gather(ctx context.Context, reader client.Reader, namespace string) (*fleet
 		f.namespaces[name] = nil
 		var ns corev1.Namespace
 		// Many users may not read it, and learn everything else.
-		if reader.Get(ctx, client.ObjectKey{Name: name}, &ns) == nil {
+		if at.Get(ctx, client.ObjectKey{Name: name}, &ns) == nil {
 			f.namespaces[name] = &ns
 		}
 	}

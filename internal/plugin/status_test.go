@@ -161,10 +161,14 @@ func TestStatusOfNothing(t *testing.T) {
 
 func TestStatusNamesTheCure(t *testing.T) {
 	for name, args := range map[string][]string{
-		"--context":                {"status", "--kubeconfig", kubeconfig, "--context", "absent"},
-		"use table, json or yaml":  {"status", "-o", "wide"},
-		"reading the kubeconfig":   {"status", "--kubeconfig", filepath.Join(t.TempDir(), "absent")},
-		`unknown command "absent"`: {"absent"},
+		"--context": {"status", "--kubeconfig", kubeconfig, "--context", "absent"},
+		"use table, json or yaml; kubectl weir status --help": {"status", "-o", "wide"},
+		"reading the kubeconfig":                              {"status", "--kubeconfig", filepath.Join(t.TempDir(), "absent")},
+		`no command "absent": kubectl weir --help`:            {"absent"},
+		`no command "statsu": use status`:                     {"statsu"},
+		"unknown flag: --all; kubectl weir top --help":        {"top", "--all"},
+		"--request-timeout is -1s: use 0":                     {"status", "--kubeconfig", kubeconfig, "--request-timeout", "-1s"},
+		`"filename" not set; use: kubectl weir test -f`:       {"test"},
 	} {
 		var out, errs strings.Builder
 		if err := Execute(t.Context(), args, &out, &errs); err == nil || !strings.Contains(err.Error(), name) {

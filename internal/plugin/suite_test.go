@@ -16,10 +16,11 @@ import (
 )
 
 // The API server that all tests share, with the CRDs and nothing else, and the kubeconfig
-// of its administrator.
+// of its administrator and of a user who may do nothing.
 var (
 	server     client.Client
 	kubeconfig string
+	powerless  string
 )
 
 func TestMain(m *testing.M) {
@@ -54,22 +55,24 @@ func runWithServer(run func() int) (code int, err error) {
 	if server, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return 0, err
 	}
-	user, err := environment.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		return 0, err
-	}
-	text, err := user.KubeConfig()
-	if err != nil {
-		return 0, err
-	}
 	dir, err := os.MkdirTemp("", "kubectl-weir")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
-		return 0, err
+	for file, u := range map[*string]envtest.User{&kubeconfig: {Name: "admin", Groups: []string{"system:masters"}}, &powerless: {Name: "nobody"}} {
+		user, err := environment.AddUser(u, nil)
+		if err != nil {
+			return 0, err
+		}
+		text, err := user.KubeConfig()
+		if err != nil {
+			return 0, err
+		}
+		*file = filepath.Join(dir, u.Name)
+		if err := os.WriteFile(*file, text, 0o600); err != nil {
+			return 0, err
+		}
 	}
 	return run(), nil
 }

@@ -51,7 +51,7 @@ func newTest() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(tries) == 0 {
+		if len(tries) == 0 && as.String() == "table" {
 			if file == standardInput {
 				file = "The standard input"
 			}

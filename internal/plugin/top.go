@@ -42,7 +42,7 @@ func newTop() *cobra.Command {
 		}
 		slices.SortStableFunc(rows, func(a, b topRow) int { return cmp.Compare(b.perMinute(), a.perMinute()) })
 		if len(rows) == 0 && as.String() == "table" {
-			cmd.PrintErrln("No limit with a key had requests in the last minutes; -A looks in all namespaces.")
+			cmd.PrintErrf("No limit with a key had requests in the last minutes %s.\n", at.elsewhere())
 			return nil
 		}
 		return as.print(cmd.OutOrStdout(), topList{Items: rows}, topHeader, topCells(rows))
@@ -58,13 +58,13 @@ func (s *session) policies(ctx context.Context, names []string) ([]v1alpha1.Rate
 		}
 		var one v1alpha1.RateLimitPolicy
 		if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: names[0]}, &one); err != nil {
-			return nil, fmt.Errorf("reading the policy: %w; choose its namespace with -n", err)
+			return nil, s.failed("reading the policy", err)
 		}
 		return []v1alpha1.RateLimitPolicy{one}, nil
 	}
 	var all v1alpha1.RateLimitPolicyList
 	if err := s.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {
-		return nil, fmt.Errorf("listing ratelimitpolicies: %w; choose a namespace that you may read with -n, and see that Weir's CRDs are installed", err)
+		return nil, s.failed("listing ratelimitpolicies", err)
 	}
 	return all.Items, nil
 }

@@ -65,7 +65,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("top of nothing prints %q and %q", stdout, stderr)
 	}
 	for want, wrong := range map[string][]string{
-		"choose its namespace with -n": {"top", "-n", "shop", "absent"},
+		"choose another with -n": {"top", "-n", "shop", "absent"},
 		"in place of -A":               {"top", "-A", "overrides"},
 	} {
 		if _, _, err := execute(t, append(wrong, "--kubeconfig", kubeconfig)...); err == nil || !strings.Contains(err.Error(), want) {

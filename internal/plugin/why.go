@@ -76,7 +76,7 @@ func (s *session) sidecarPods(ctx context.Context, names []string) ([]corev1.Pod
 	}
 	var all corev1.PodList
 	if err := s.List(ctx, &all, client.InNamespace(s.namespace), client.HasLabels{v1alpha1.EnforcerLabel}); err != nil {
-		return nil, fmt.Errorf("listing pods: %w; choose a namespace that you may read with -n, or name a pod", err)
+		return nil, s.failed("listing pods", err)
 	}
 	pods := slices.DeleteFunc(all.Items, func(p corev1.Pod) bool { return !selection.HasSidecar(&p) || p.Status.Phase != corev1.PodRunning })
 	if len(pods) == 0 {
