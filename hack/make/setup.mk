@@ -32,3 +32,7 @@ $(TOOLS)/.helm: hack/tools/helm/go.mod hack/tools/helm/go.sum
 $(TOOLS)/.vulncheck: hack/tools/vulncheck/go.mod hack/tools/vulncheck/go.sum
 	@GOBIN=$(TOOLS) go -C hack/tools/vulncheck install tool
 	@touch $@
+
+$(TOOLS)/.autoscalers: hack/autoscalers.sh
+	@hack/autoscalers.sh $(TOOLS)
+	@touch $@

@@ -33,7 +33,7 @@ SEALED := $(TOOLS)/sealed
 PURE := ./pkg/limiter ./pkg/store/journal ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/keys ./internal/proof/explore/leaders ./internal/proof/simulate ./internal/proof/versions
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
-test-unit test-fleet test-fleet-more test-upgrade: export KUBE_CACHE_MUTATION_DETECTOR := true
+test-unit test-fleet test-fleet-more test-upgrade test-autoscaling: export KUBE_CACHE_MUTATION_DETECTOR := true
 
 # On a busy machine an API server takes longer to start than envtest's 20 s.
 test-unit: export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 90s
@@ -71,12 +71,12 @@ soak: ## Put a sidecar of 128 MiB under mixed load for SOAK, with 5,000 connecti
 .PHONY: test-fleet
 test-fleet: deps assets build demo-programs fleet-modules sealed ## Run the whole system as processes on this machine and prove its promises
 	@hack/deps.sh prometheus
-	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more && !upgrade' --tags fleet ./test/fleet
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 25m --label-filter '!more && !upgrade && !autoscaling' --tags fleet ./test/fleet
 
 .PHONY: test-fleet-more
 test-fleet-more: deps assets build demo-programs fleet-modules sealed ## The same with the specs that have a counterpart in `make e2e` or `make torture` (about 15 minutes)
 	@hack/deps.sh prometheus
-	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --label-filter '!upgrade' --tags fleet ./test/fleet
+	KUBEBUILDER_ASSETS=$(ASSETS) $(SEALED) $(GINKGO) --procs 2 --timeout 30m --label-filter '!upgrade && !autoscaling' --tags fleet ./test/fleet
 
 .PHONY: test-upgrade
 test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UPGRADE_FROM by this checkout under load, and go back, with sidecars of both versions: every window is judged (about 3 minutes)
@@ -86,6 +86,11 @@ test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UP
 	@git archive $(UPGRADE_FROM) | tar -x -C $(CACHE)/upgrade
 	@cd $(CACHE)/upgrade && mkdir -p bin && CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -o bin/ ./cmd/controller ./cmd/sidecar
 	KUBEBUILDER_ASSETS=$(ASSETS) UPGRADE_CHECKOUT=$(CACHE)/upgrade $(SEALED) $(GINKGO) --timeout 15m --label-filter upgrade --tags fleet ./test/fleet
+
+.PHONY: test-autoscaling
+test-autoscaling: deps assets build demo-programs fleet-modules sealed $(TOOLS)/.autoscalers ## Scale an app by config/autoscaling, with prometheus-adapter, Prometheus and the controllers of Kubernetes (about 2 minutes)
+	@hack/deps.sh prometheus
+	KUBEBUILDER_ASSETS=$(ASSETS) PROMETHEUS_ADAPTER=$(TOOLS)/prometheus-adapter $(SEALED) $(GINKGO) --timeout 15m --label-filter autoscaling --tags fleet ./test/fleet
 
 .PHONY: test-demo
 test-demo: deps assets build demo-programs sealed ## Run each scene of the demo for some seconds, and prove that nothing of it leaves this machine

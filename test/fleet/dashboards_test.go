@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -134,9 +133,7 @@ func autoscaled(namespace string) (queries []string) {
 			Triggers []struct{ Metadata struct{ Query string } }
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "config", "autoscaling", "keda.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(yaml.Unmarshal(text, &keda)).To(Succeed())
+	Expect(yaml.Unmarshal(sample("keda.yaml"), &keda)).To(Succeed())
 	for _, t := range keda.Spec.Triggers {
 		queries = append(queries, strings.ReplaceAll(t.Metadata.Query, `namespace="shop"`, `namespace="`+namespace+`"`))
 	}

@@ -88,8 +88,8 @@ func (s *shop) scrapes(ctx context.Context) []map[string]any {
 		{
 			"job_name": "weir-controller", "honor_labels": true,
 			"static_configs": []map[string]any{
-				targets(system, "weir-controller-0", cluster.Controller.MetricsAddress()),
-				targets(system, "weir-webhook-0", cluster.Webhooks.MetricsAddress()),
+				targets(system, "weir-controller-0", s.cluster.Controller.MetricsAddress()),
+				targets(system, "weir-webhook-0", s.cluster.Webhooks.MetricsAddress()),
 			},
 		},
 		{

@@ -57,12 +57,18 @@ func openShop(ctx context.Context, edit func(*v1alpha1.RateLimitPolicySpec)) *sh
 	return s
 }
 
-// openEmptyShop creates the namespace alone.
+// openEmptyShop creates the namespace alone, under a name of its own.
 func openEmptyShop(ctx context.Context, at *site) *shop {
 	GinkgoHelper()
+	return openShopIn(ctx, at, metav1.ObjectMeta{GenerateName: "shop-"})
+}
+
+// openShopIn creates the namespace alone, under that name.
+func openShopIn(ctx context.Context, at *site, name metav1.ObjectMeta) *shop {
+	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "shop-",
-		Labels:       map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
+		Name: name.Name, GenerateName: name.GenerateName,
+		Labels: map[string]string{v1alpha1.InjectionLabel: v1alpha1.Enabled},
 		// A process has no network of its own whose packets could be redirected.
 		Annotations: map[string]string{v1alpha1.CaptureAnnotation: "port"},
 	}}

@@ -4,7 +4,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -46,14 +45,12 @@ func choices(namespace string) (all []shown) {
 // becomes that of the autoscaler. The metrics themselves are those of KEDA's sample.
 func discovered() (all []shown) {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(root, "config", "autoscaling", "prometheus-adapter.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	var values struct {
 		Rules struct {
 			External []struct{ SeriesQuery string }
 		}
 	}
-	Expect(yaml.Unmarshal(text, &values)).To(Succeed())
+	Expect(yaml.Unmarshal(sample("prometheus-adapter.yaml"), &values)).To(Succeed())
 	for _, r := range values.Rules.External {
 		all = append(all, shown{"prometheus-adapter", "series", r.SeriesQuery, "{{namespace}}"})
 	}

@@ -25,16 +25,17 @@ const startTimeout = 90 * time.Second
 
 // controlPlane is etcd and the Kubernetes servers.
 type controlPlane struct {
-	assets, state, logs string
-	server              string // URL
-	token               string // of a user who may do everything
-	processes           []*process.Process
-	api                 *process.Process // the API server, among them
+	assets, state, logs     string
+	serverArgs, managerArgs []string // that follow ours
+	server                  string   // URL
+	token                   string   // of a user who may do everything
+	processes               []*process.Process
+	api                     *process.Process // the API server, among them
 }
 
-// startControlPlane starts the servers and writes a kubeconfig with all rights.
-func startControlPlane(ctx context.Context, assets, state, logs, kubeconfig string) (*controlPlane, error) {
-	c := &controlPlane{assets: assets, state: state, logs: logs}
+// start starts the servers and writes a kubeconfig with all rights. The caller has to call stop, also
+// after an error.
+func (c *controlPlane) start(ctx context.Context, kubeconfig string) error {
 	for _, step := range []func(context.Context) error{
 		c.startEtcd,
 		c.startServer,
@@ -42,11 +43,10 @@ func startControlPlane(ctx context.Context, assets, state, logs, kubeconfig stri
 		func(context.Context) error { return c.startControllers(kubeconfig) },
 	} {
 		if err := step(ctx); err != nil {
-			c.stop()
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *controlPlane) stop() {
@@ -103,13 +103,14 @@ func (c *controlPlane) startServer(ctx context.Context) error {
 	if err := os.WriteFile(tokens, fmt.Appendf(nil, "%s,admin,admin,system:masters\n", c.token), 0o600); err != nil {
 		return err
 	}
-	p, err := c.run("kube-apiserver",
-		"--etcd-servers="+c.server,
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+ports[0], "--cert-dir="+c.certificates(),
-		"--token-auth-file="+tokens, "--authorization-mode=RBAC",
+	p, err := c.run("kube-apiserver", append([]string{
+		"--etcd-servers=" + c.server,
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + ports[0], "--cert-dir=" + c.certificates(),
+		"--token-auth-file=" + tokens, "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-signing-key-file="+key, "--service-account-key-file="+key,
-		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--profiling=false")
+		"--service-account-signing-key-file=" + key, "--service-account-key-file=" + key,
+		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--profiling=false",
+	}, c.serverArgs...)...)
 	if err != nil {
 		return err
 	}
@@ -128,12 +129,13 @@ func (c *controlPlane) startServer(ctx context.Context) error {
 // scheduler. Those that watch over nodes would only find that the stand-in for
 // the kubelet sends no heartbeats.
 func (c *controlPlane) startControllers(kubeconfig string) error {
-	_, err := c.run("kube-controller-manager",
-		"--kubeconfig="+kubeconfig, "--leader-elect=false", "--secure-port=0",
-		"--root-ca-file="+c.caFile(),
-		"--controllers=daemonset-controller,deployment-controller,disruption-controller,endpointslice-controller,"+
-			"garbage-collector-controller,namespace-controller,replicaset-controller,root-ca-certificate-publisher-controller,"+
-			"serviceaccount-controller,statefulset-controller")
+	_, err := c.run("kube-controller-manager", append([]string{
+		"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0",
+		"--root-ca-file=" + c.caFile(),
+		"--controllers=daemonset-controller,deployment-controller,disruption-controller,endpointslice-controller," +
+			"garbage-collector-controller,namespace-controller,replicaset-controller,root-ca-certificate-publisher-controller," +
+			"serviceaccount-controller,statefulset-controller",
+	}, c.managerArgs...)...)
 	if err != nil {
 		return err
 	}

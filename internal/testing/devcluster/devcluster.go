@@ -31,6 +31,9 @@ type Config struct {
 	Controller     string
 	ControllerArgs []string
 	Webhooks       string // the program that serves webhooks; default: Controller
+	// ServerArgs and ManagerArgs follow the arguments of the API server, and of the controller
+	// manager of Kubernetes.
+	ServerArgs, ManagerArgs []string
 	// Replicas is how many controllers AddController adds at which sidecars wait until these
 	// lead. They find no later one.
 	Replicas int
@@ -76,7 +79,8 @@ func (c *Cluster) start(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	logs := filepath.Join(cfg.Dir, "logs")
-	if c.control, err = startControlPlane(ctx, cfg.Assets, c.state, logs, c.Kubeconfig); err != nil {
+	c.control = &controlPlane{assets: cfg.Assets, state: c.state, logs: logs, serverArgs: cfg.ServerArgs, managerArgs: cfg.ManagerArgs}
+	if err = c.control.start(ctx, c.Kubeconfig); err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
 	c.Config = c.control.config()

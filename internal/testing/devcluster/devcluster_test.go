@@ -147,9 +147,9 @@ func startBareCluster(t *testing.T) (*kubernetes.Clientset, *podrunner.Runner) {
 	c := &Cluster{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), state: t.TempDir()}
 	t.Cleanup(c.Stop)
 	logs := t.TempDir()
+	c.control = &controlPlane{assets: assets, state: c.state, logs: logs}
+	g.Expect(c.control.start(t.Context(), c.Kubeconfig)).To(Succeed())
 	var err error
-	c.control, err = startControlPlane(t.Context(), assets, c.state, logs, c.Kubeconfig)
-	g.Expect(err).NotTo(HaveOccurred())
 	c.Clients, err = kubernetes.NewForConfig(c.control.config())
 	g.Expect(err).NotTo(HaveOccurred())
 	self, err := os.Executable()
