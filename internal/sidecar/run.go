@@ -71,7 +71,7 @@ type process struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	memory   *membudget.Budget
-	surplus  *pages.Surplus
+	freed    func(bytes int64) // notes that memory is no longer in use
 	recent   recent.Ring // of what is answered in place of the app
 	stores   *stores.Pool
 	pools    *pools.Enforcer
@@ -89,8 +89,8 @@ func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
 	p.metrics = metrics.New(p)
 	p.memory = membudget.New(membudget.SizeIn(debug.SetMemoryLimit(-1)))
-	p.surplus = pages.NewSurplus()
-	p.memory.OnFreed(p.surplus.Freed)
+	p.freed = pages.NewSurplus().Freed
+	p.memory.OnFreed(p.freed)
 	goal := heap.NewGoal()
 	p.memory.OnOpened(func(connections int) { goal.Beside(int64(connections) * membudget.SocketBytes) })
 	p.metrics.Registry.MustRegister(metrics.OfMemory(p.memory))
@@ -162,7 +162,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	failed := f.serve()
 	f.admin.SetReady(true)
-	p.surplus.Freed(0) // what the start has left behind
+	p.freed(0) // what the start has left behind
 	p.log.Info("ready", "inbound", len(p.cfg.inbound), "mode", p.cfg.mode)
 
 	select {

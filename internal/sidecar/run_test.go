@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -543,5 +544,36 @@ func TestABypassedPodSaysThatItDoesNotEnforce(t *testing.T) {
 	}
 	if c.asked != "example.com" {
 		t.Errorf("it asked for %q, want the name of --fleet-server-name", c.asked)
+	}
+}
+
+// TestTheStartGivesBackWhatItHasLeftBehind: garbage is looked for once the sidecar is ready, though no
+// connection has ended.
+func TestTheStartGivesBackWhatItHasLeftBehind(t *testing.T) {
+	s := newSandbox(t, http.NotFoundHandler())
+	cfg, err := loadConfig(s.args, environment(s.env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProcess(cfg, slog.New(slog.NewJSONHandler(&s.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	freed := make(chan int64)
+	p.freed = func(bytes int64) { freed <- bytes }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.run(ctx) }()
+	select {
+	case n := <-freed:
+		if n != 0 {
+			t.Errorf("the start notes %d bytes, want none but garbage", n)
+		}
+	case <-time.After(patience):
+		t.Error("the start notes nothing")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

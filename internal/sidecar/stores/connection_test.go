@@ -1,9 +1,11 @@
 package stores_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -50,6 +52,28 @@ func refuse(t *testing.T, s twotier.Store) {
 	r, err := s.Apply(t.Context(), key, p, limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 	if err != nil || r.Remaining > 0 {
 		t.Fatalf("got %+v, %v", r, err)
+	}
+}
+
+// TestConnectionsToRedisAreNotAnnouncedToTheScheduler: while a server owes an answer, it is
+// read by a socket.Conn.
+func TestConnectionsToRedisAreNotAnnouncedToTheScheduler(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open(t, newPool(t), redisAt(listener.Addr().String())) // which asks at once what it remembers
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	stacks := make([]byte, 1<<20)
+	for late := time.After(10 * time.Second); !bytes.Contains(stacks, []byte("socket.(*Conn).Read(")); {
+		select {
+		case <-tick.C:
+			stacks = stacks[:runtime.Stack(stacks[:cap(stacks)], true)]
+		case <-late:
+			t.Fatalf("no goroutine reads from a socket.Conn:\n%s", stacks)
+		}
 	}
 }
 
