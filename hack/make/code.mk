@@ -2,7 +2,8 @@
 
 PROGRAMS := $(notdir $(wildcard cmd/*))
 VULN_DB ?= ## database of `make vulncheck`: a URL, or file:// and a directory; empty: that of the Go project
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev) ## version of what is built, such as v0.1.0-rc.1; by default what `git describe` prints
+VERSION := $(strip $(VERSION))
 
 .PHONY: build
 build: ## Build the programs into bin/

@@ -4,12 +4,12 @@ BEGIN { FS = "##" }
 /^##@/ { group = substr($0, 5); next }
 /^[a-z][a-z0-9-]*:.*##/ {
     split($1, target, ":")
-    add(group == "" || FILENAME == "Makefile" ? "General" : group, sprintf("  %-14s%s", target[1], $2))
+    add(group == "" || FILENAME == "Makefile" ? "General" : group, sprintf("  %-18s%s", target[1], $2))
 }
 /^(export )?[A-Z][A-Z0-9_]* *\?=.*##/ {
     sub(/^export /, "")
     split($1, variable, " ")
-    add("Variables", sprintf("  %-14s%s", variable[1], $2))
+    add("Variables", sprintf("  %-22s%s", variable[1], $2))
 }
 function add(name, line) {
     if (!(name in lines)) order[++count] = name
