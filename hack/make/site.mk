@@ -5,7 +5,7 @@ SITE_BASE ?= / ## path that the site of `make site` is served below, such as /v0
 SITE := $(CACHE)/site
 
 .PHONY: site
-site: $(SITE)/node_modules ## Render the documentation of VERSION into dist/site, with search, and check its links
+site: $(SITE)/node_modules ## Render the documentation of VERSION into dist/site, with search, and check both
 	@rm -rf $(SITE)/pages dist/site
 	@go run ./hack/site stage -out $(SITE)/pages -ref $(SITE_REF)
 	@cp hack/site/config.mjs $(SITE)/pages/.vitepress/config.mjs

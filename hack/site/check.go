@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -17,8 +18,8 @@ type document struct {
 	anchors map[string]bool
 }
 
-// checkSite follows every link, image and script of the site that leads to a place on it, and
-// returns those that lead nowhere.
+// checkSite follows every link, image and script of the site that leads to a place on it, and every
+// result of its search. It returns those that lead nowhere, and the pages that no search finds.
 func checkSite(site fs.FS, base string) (problems []string, err error) {
 	documents := make(map[string]*document)
 	files := make(map[string]bool)
@@ -36,32 +37,44 @@ func checkSite(site fs.FS, base string) (problems []string, err error) {
 	if err == nil && len(documents) == 0 {
 		err = fmt.Errorf("there is no page: name the directory that the generator wrote by -dir")
 	}
+	results, searchErr := found(site)
+	searchable := map[string]bool{notFound: true}
+	for _, link := range results {
+		name, wrong := follow(link, "index.html", base, files, documents)
+		if wrong != "" {
+			problems = append(problems, fmt.Sprintf("search: %s: %s", link, wrong))
+		}
+		searchable[name] = true
+	}
 	for name, from := range documents {
+		if !searchable[name] {
+			problems = append(problems, name+": no search finds it")
+		}
 		for _, link := range from.links {
-			if wrong := follow(link, name, base, files, documents); wrong != "" {
+			if _, wrong := follow(link, name, base, files, documents); wrong != "" {
 				problems = append(problems, fmt.Sprintf("%s: %s: %s", name, link, wrong))
 			}
 		}
 	}
 	slices.Sort(problems)
-	return slices.Compact(problems), err
+	return slices.Compact(problems), errors.Join(err, searchErr)
 }
 
-// follow returns why a link leads nowhere, or "".
-func follow(link, from, base string, files map[string]bool, documents map[string]*document) string {
+// follow returns the file that a link leads to, and why it leads nowhere, or "".
+func follow(link, from, base string, files map[string]bool, documents map[string]*document) (name, wrong string) {
 	target, err := url.Parse(link)
 	if err != nil {
-		return err.Error()
+		return "", err.Error()
 	}
 	if target.Host != "" || target.Scheme != "" {
-		return "" // another site, which may be away now
+		return "", "" // another site, which may be away now
 	}
-	name := from
+	name = from
 	switch {
 	case strings.HasPrefix(target.Path, "/"):
 		inside, ok := strings.CutPrefix(target.Path, base)
 		if !ok {
-			return "it is not below " + base
+			return "", "it is not below " + base
 		}
 		name = inside
 	case target.Path != "":
@@ -73,11 +86,11 @@ func follow(link, from, base string, files map[string]bool, documents map[string
 	name = path.Clean(name)
 	switch {
 	case !files[name]:
-		return "there is no such file"
+		return name, "there is no such file"
 	case target.Fragment != "" && (documents[name] == nil || !documents[name].anchors[target.Fragment]):
-		return "there is no such heading"
+		return name, "there is no such heading"
 	default:
-		return ""
+		return name, ""
 	}
 }
 

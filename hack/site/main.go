@@ -1,6 +1,6 @@
 // Command site makes the site of the documentation from the pages of the repository. It writes
-// them for the generator, which make site runs, and checks the links of what the generator
-// wrote.
+// them for the generator, which make site runs, and checks the links and the search of what the
+// generator wrote.
 //
 //	site stage -out DIR [-ref REF]
 //	site check -dir DIR [-base PATH]
@@ -43,7 +43,7 @@ func run(args []string) error {
 			fmt.Fprintln(os.Stderr, problem)
 		}
 		if err == nil && len(problems) > 0 {
-			err = fmt.Errorf("%d links lead nowhere", len(problems))
+			err = fmt.Errorf("%d faults of links and of the search", len(problems))
 		}
 		return err
 	default:
