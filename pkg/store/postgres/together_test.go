@@ -67,6 +67,43 @@ func TestTakesTogetherFollowStep(t *testing.T) {
 	}
 }
 
+// TestNewCountersOfABatchAreThoseOfStep: what is stored of them is the same, and one statement writes
+// all of them.
+func TestNewCountersOfABatchAreThoseOfStep(t *testing.T) {
+	t.Parallel()
+	const each = int64(8)
+	server := postgrestest.Start(t)
+	s, _ := openTogether(t, server)
+	facts, err := s.Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := limiter.Params{Generation: 4, Rates: []limiter.Rate{{Limit: 5, Window: limiter.Day}}}
+	p.Retention.Born = facts.Volatile.Memories // the window began before the memory
+	c := limiter.Command{Min: 2, Want: 9, First: true}
+	var asks []*ask
+	for i := range each {
+		asks = append(asks, &ask{key: fmt.Sprint("together ", i), p: p, c: c})
+	}
+	asks = append(asks, &ask{key: "none", p: p, c: limiter.Command{Min: 6, Want: 6}})
+	if err := s.together(t.Context(), asks); err != nil {
+		t.Fatal(err)
+	}
+	for i := range each {
+		if _, err := s.decide(t.Context(), fmt.Sprint("alone ", i), p, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := server.Do(`SELECT count(*), count(DISTINCT (keep_until, generation, algorithm, expires, began, pulse, asked, before, rates, index,
+		used, entries, log, tenants, shares, terms, ends, server)) FROM weir.counters WHERE key <> 'none'`)
+	if rows[0][0] != 2*each || rows[0][1] != int64(1) {
+		t.Errorf("%v counters are there, of %v kinds, want %d of 1", rows[0][0], rows[0][1], 2*each)
+	}
+	if rows := server.Do("SELECT count(DISTINCT cmin::text) FROM weir.counters WHERE key LIKE 'together %'"); rows[0][0] != int64(1) {
+		t.Errorf("%v statements wrote the counters that came together, want 1", rows[0][0])
+	}
+}
+
 // TestTakesOfOneLimitShareATransaction, and those of another limit have their own.
 func TestTakesOfOneLimitShareATransaction(t *testing.T) {
 	t.Parallel()

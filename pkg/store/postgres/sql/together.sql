@@ -1,8 +1,9 @@
--- together decides takes of several counters by one limit, which has no tenants, one after the
--- other in one transaction, and returns their replies in a row. Counters that ended are then
--- dropped once for all of them. The counters come in the order of their names, so two calls
--- do not wait for each other's. They may, rarely, for the memory: then one of them gives up
--- soon, having done nothing, and its caller has the takes decided one by one.
+-- together decides takes of several counters by one limit, which has no tenants, in one
+-- transaction, and returns their replies in a row: of counters with one window that are new by one
+-- statement, and of the others one after the other. Counters that ended are then dropped once for
+-- all of them. The counters come in the order of their names, so two calls do not wait for each
+-- other's. They may, rarely, for the memory or for a counter that is made meanwhile: then one of
+-- them gives up soon, having done nothing, and its caller has the takes decided one by one.
 CREATE OR REPLACE FUNCTION weir.together$build(
     counters text[], mins bigint[], wants bigint[], firsts boolean[], floors bigint[],
     generation bigint, algorithm bigint, rates bigint[], either boolean, buckets bigint, max_delay bigint,
@@ -10,15 +11,33 @@ CREATE OR REPLACE FUNCTION weir.together$build(
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE SET lock_timeout = '25ms' AS $$
 DECLARE
     is_window CONSTANT boolean := algorithm = 0 AND cardinality(rates) = 5;
+    limited CONSTANT bigint := rates[1];
     is_bucket CONSTANT boolean := algorithm >= 3 AND cardinality(rates) = 5;
     swept CONSTANT bigint := 8; -- as in step
     opened bigint := 0; -- counters that step decided
     replies bigint[] := '{}';
     reply bigint[];
+    made text[] := '{}'; -- counters that were new, in their order
+    found int := 1;      -- of them, the next
+    now bigint;          -- the time of their decision
+    number bigint;       -- of their window
+    lasts bigint;        -- until that ends
+    units bigint;
 BEGIN
+    IF is_window THEN
+        SELECT f.made, f.now INTO made, now FROM weir.fresh_windows$build(
+            counters, mins, wants, firsts, floors, generation, rates, since, born, resume) f;
+        number := weir.index$build(rates, 1, now);
+        lasts := weir.start$build(rates, 1, number + 1) - now;
+    END IF;
     FOR i IN 1 .. cardinality(counters) LOOP
         reply := NULL;
-        IF is_window THEN
+        IF counters[i] = made[found] THEN
+            units := least(wants[i], limited);
+            reply := ARRAY[0, 0, units, limited - units, limited, lasts, lasts, 0, 0, now, 1] || rates || ARRAY[number, units];
+            found := found + 1;
+            opened := opened + 1;
+        ELSIF is_window THEN
             reply := weir.steady_window$build(
                 counters[i], mins[i], wants[i], firsts[i], generation, rates, since, floors[i], born, resume);
         ELSIF is_bucket THEN
