@@ -19,7 +19,7 @@ type Scope struct {
 // String returns the scope's parts joined by slashes. Kubernetes names hold no
 // slash, so different scopes have different strings.
 func (s Scope) String() string {
-	return strings.Join([]string{s.Cluster, s.Namespace, s.Policy, s.Limit}, "/")
+	return s.Cluster + "/" + s.Namespace + "/" + s.Policy + "/" + s.Limit
 }
 
 // Has reports whether the counter is one of the limit's: a Scope is a Part.
@@ -33,8 +33,12 @@ type Key struct {
 	Hash string
 }
 
-// String returns the key as stores use it.
-func (k Key) String() string { return k.Scope.String() + "/" + k.Hash }
+// String returns the key as stores use it: its scope's string, a slash and its hash, in memory that is
+// taken at once, for each decision of a store needs it.
+func (k Key) String() string {
+	s := k.Scope
+	return s.Cluster + "/" + s.Namespace + "/" + s.Policy + "/" + s.Limit + "/" + k.Hash
+}
 
 // HashValue returns the first 128 bits of the value's SHA-256 in hexadecimal: a
 // key of fixed length that carries no byte of what a client sent. That of Shared(i) is
@@ -43,12 +47,16 @@ func HashValue(value string) string {
 	if i, ok := sharedIndex(value); ok {
 		return SharedHash(i)
 	}
-	return hex.EncodeToString(hashOf(value))
+	sum := hashOf(value)
+	var text [2 * len(sum)]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
-func hashOf(value string) []byte {
+func hashOf(value string) (first [16]byte) {
 	sum := sha256.Sum256([]byte(value))
-	return sum[:16]
+	copy(first[:], sum[:])
+	return first
 }
 
 // Values that are too many to have counters of their own share those of a limit. A hash of
@@ -63,8 +71,9 @@ const indexSize = 4
 
 // sharedHash is the hash of Shared(0), and sharedLast its last 32 bits.
 var (
-	sharedHash = hex.EncodeToString(hashOf(shared))
-	sharedLast = binary.BigEndian.Uint32(hashOf(shared)[16-indexSize:])
+	sharedSum  = hashOf(shared)
+	sharedHash = hex.EncodeToString(sharedSum[:])
+	sharedLast = binary.BigEndian.Uint32(sharedSum[len(sharedSum)-indexSize:])
 )
 
 // Shared returns the value that stands for those that share the counter i, from 0 to

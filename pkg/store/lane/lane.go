@@ -40,13 +40,33 @@ type Lane[T any] struct {
 	waiting []*waiting[T] // for the next; guarded by mu
 	closed  bool          // guarded by mu
 	running sync.WaitGroup
+
+	idle sync.Pool // of *waiting[T]
 }
 
 // waiting is a call that was not sent yet.
 type waiting[T any] struct {
 	call T
-	done chan struct{} // closed when the call was carried with others, or never will be
+	done chan struct{} // takes one when the call was carried with others, or never will be
 	err  error         // why it never will be
+}
+
+// enter returns what waits for a call.
+func (l *Lane[T]) enter(call T) *waiting[T] {
+	w, ok := l.idle.Get().(*waiting[T])
+	if !ok {
+		w = &waiting[T]{done: make(chan struct{}, 1)}
+	}
+	w.call = call
+	return w
+}
+
+// exit has what waited used again, which nobody else knows any more.
+func (l *Lane[T]) exit(w *waiting[T]) (err error) {
+	var none T
+	err, w.call, w.err = w.err, none, nil
+	l.idle.Put(w)
+	return err
 }
 
 // New returns a lane. Carry makes one round trip for calls, at most MaxShared, and returns
@@ -61,20 +81,20 @@ func New[T any](patience time.Duration, carry func(ctx context.Context, calls []
 // latest until ctx is. The error is that of ctx, after which the call may still be
 // under way, or ErrClosed.
 func (l *Lane[T]) Send(ctx context.Context, call T) error {
-	w := &waiting[T]{call: call, done: make(chan struct{})}
+	w := l.enter(call)
 	if l.board(w) {
 		runtime.Gosched() // a packet often brings several requests, whose calls come now
 		if l.depart(w) {
 			defer l.land()
 			l.carry(ctx, []T{call})
-			return nil
+			return l.exit(w)
 		}
 	}
 	select {
 	case <-w.done:
-		return w.err
+		return l.exit(w)
 	case <-ctx.Done():
-		l.leave(w)
+		l.leave(w) // and w is left to what may carry it
 		return ctx.Err()
 	}
 }
@@ -118,7 +138,7 @@ func (l *Lane[T]) depart(w *waiting[T]) (alone bool) {
 
 func (w *waiting[T]) refuse() {
 	w.err = ErrClosed
-	close(w.done)
+	w.done <- struct{}{}
 }
 
 // leave withdraws a call that was not sent yet.
@@ -147,7 +167,7 @@ func (l *Lane[T]) send(share []*waiting[T]) {
 			}
 			l.carry(context.Background(), calls)
 			for _, w := range share {
-				close(w.done)
+				w.done <- struct{}{}
 			}
 		}
 	})

@@ -50,12 +50,11 @@ func partition(key string) uint32 {
 	return h % partitions
 }
 
-// keysOf returns the Redis keys of a counter and of its partition's guard, and the
-// partition.
-func keysOf(key store.Key) (keys []string, p uint32) {
+// counterKeyOf returns the Redis key of a counter, and its partition.
+func counterKeyOf(key store.Key) (counter string, p uint32) {
 	k := key.String()
 	p = partition(k)
-	return []string{prefixes[p] + k, guardKeys[p]}, p
+	return prefixes[p] + k, p
 }
 
 // valueKeysOf returns the Redis keys of a value of Update and of its partition's

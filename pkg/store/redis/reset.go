@@ -22,8 +22,8 @@ var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`,
 // steps of a thousand. The error is that of Apply; some may have been dropped then.
 func (s *Store) Reset(ctx context.Context, scope store.Scope, hash *string) (int, error) {
 	if hash != nil {
-		keys, _ := keysOf(store.Key{Scope: scope, Hash: *hash})
-		n, err := s.client.Unlink(ctx, keys[0]).Result()
+		counter, _ := counterKeyOf(store.Key{Scope: scope, Hash: *hash})
+		n, err := s.client.Unlink(ctx, counter).Result()
 		if err != nil {
 			return 0, s.explain(err)
 		}

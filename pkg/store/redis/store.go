@@ -134,7 +134,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 	if err := c.Validate(); err != nil {
 		return limiter.Result{}, fmt.Errorf("%s: %s: %w", s.name, key, err)
 	}
-	keys, partition := keysOf(key)
+	counter, partition := counterKeyOf(key)
 	if err := ctx.Err(); err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
@@ -142,7 +142,7 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 		p.Retention.Durable = p.Retention.Resume // a partition that moved looks like a restart
 	}
 	floor, known := s.floors.of(partition), &s.known[partition]
-	reply, sent, together, err := s.decide(ctx, keys, partition, p, c, floor.At(s.clock()), known.get(p.Retention, floor))
+	reply, sent, together, err := s.decide(ctx, counter, partition, p, c, floor.At(s.clock()), known.get(p.Retention, floor))
 	if err != nil {
 		return limiter.Result{}, s.explainOf(partition, err)
 	}
@@ -170,10 +170,10 @@ func (s *Store) Apply(ctx context.Context, key store.Key, p limiter.Params, c li
 // rare, which that leaves as it is. It returns the floor that was sent, by what the server's clock has
 // reached, and reports whether the script of batches decided.
 func (s *Store) decide(
-	ctx context.Context, keys []string, partition uint32, p limiter.Params, c limiter.Command, reached limiter.Instant, known store.Recollection,
+	ctx context.Context, counter string, partition uint32, p limiter.Params, c limiter.Command, reached limiter.Instant, known store.Recollection,
 ) (reply any, sent limiter.Instant, together bool, err error) {
 	if isQuick(p, c) {
-		a := &ask{partition: partition, counter: keys[0], head: encodeHead(p), command: encodeCommand(p, c, known), floor: c.Floor, reached: reached}
+		a := &ask{partition: partition, counter: counter, head: encodeHead(p), command: encodeCommand(p, c, known), floor: c.Floor, reached: reached}
 		if err := s.lanes.of(partition).decide(ctx, a); err != nil {
 			return nil, 0, false, err // the ask may still be under way
 		}
@@ -182,6 +182,6 @@ func (s *Store) decide(
 		}
 	}
 	c.Floor = max(c.Floor, reached)
-	reply, err = s.step.run(ctx, s.lanes.of(partition), keys, encode(p, c, known))
+	reply, err = s.step.run(ctx, s.lanes.of(partition), []string{counter, guardKeys[partition]}, encode(p, c, known))
 	return reply, c.Floor, false, err
 }

@@ -27,17 +27,18 @@ func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	s := newStore(client, server.Addr, preamble(frozenServerLua, false), stopped)
 	ctx := t.Context()
 	key := store.Key{Hash: "a"}
-	keys, _ := keysOf(key)
+	counter, partition := counterKeyOf(key)
+	guard := guardKeys[partition]
 	client.Set(ctx, "clock", 1, 0)
 	if err := s.Warm(ctx); err != nil {
 		t.Fatal(err)
 	}
-	line := client.Get(ctx, keys[1]).Val()[1:55]
+	line := client.Get(ctx, guard).Val()[1:55]
 	granted := 0
 	for seed := range uint64(timelines) {
 		l := newTimeline(line, rand.NewPCG(seed, 2).Uint64, calls)
-		client.Del(ctx, keys[0], valueKeysOf(key)[0])
-		client.Set(ctx, keys[1], l.guard.text(line), 0)
+		client.Del(ctx, counter, valueKeysOf(key)[0])
+		client.Set(ctx, guard, l.guard.text(line), 0)
 		for i, c := range l.calls {
 			client.Set(ctx, "clock", int64(c.Now), 0)
 			c.Params.Retention = limiter.Retention{} // a strategy knows of none
