@@ -8,6 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // An ask is a command that lua/batch.lua may decide, with others of other counters.
@@ -18,9 +19,19 @@ type ask struct {
 	command   []byte
 	floor     limiter.Instant // the caller's
 	reached   limiter.Instant // what the server's clock is known to have reached; once it is sent, the floor
+	since     limiter.Instant // start of the memory that the holder recalls
+	past      limiter.Instant // before which that may have granted
 
 	reply string // empty when lua/step.lua has to be asked
 	err   error
+}
+
+// newAsk returns a command of a counter in a partition.
+func newAsk(partition uint32, counter string, p limiter.Params, c limiter.Command, reached limiter.Instant, known store.Recollection) *ask {
+	return &ask{
+		partition: partition, counter: counter, head: encodeHead(p), command: encodeCommand(p, c, known),
+		floor: c.Floor, reached: reached, since: known.Since, past: known.Past(),
+	}
 }
 
 // isQuick reports whether lua/quick.lua may decide such a command.
@@ -29,8 +40,8 @@ func isQuick(p limiter.Params, c limiter.Command) bool {
 }
 
 // batchOf returns the keys and arguments of lua/batch.lua. It brings the commands up to the newest
-// instant that one of them says the server's clock has reached: then most are the same, and
-// travel once.
+// instant that one of them says the server's clock has reached, and those that recall the same
+// memory up to the newest by which that may have granted: then most are the same, and travel once.
 func batchOf(asks []*ask, ends string) (keys []string, args []any) {
 	var places [partitions]byte // of guards, from 1
 	guards := make([]string, 0, len(asks))
@@ -38,8 +49,10 @@ func batchOf(asks []*ask, ends string) (keys []string, args []any) {
 	at, commands := make([]byte, len(asks)), make([]byte, len(asks))
 	args[0], args[1] = at, commands
 	var reached limiter.Instant
+	var known newest
 	for _, a := range asks {
 		reached = max(reached, a.reached)
+		known.note(a)
 	}
 	for i, a := range asks {
 		if places[a.partition] == 0 {
@@ -48,7 +61,7 @@ func batchOf(asks []*ask, ends string) (keys []string, args []any) {
 		}
 		at[i] = places[a.partition]
 		keys = append(keys, a.counter)
-		a.reach(reached)
+		a.reach(reached, known.past(a))
 		args, commands[i] = a.among(args)
 	}
 	return append(append(keys, guards...), ends), args
@@ -67,16 +80,45 @@ func (a *ask) among(args []any) (with []any, number byte) {
 	return append(args, a.head, a.command), byte(len(args) / 2)
 }
 
-// reach puts the floor into the command.
-func (a *ask) reach(reached limiter.Instant) {
+// reach puts the floor into the command, and until when the memory that it recalls may have granted.
+func (a *ask) reach(reached, past limiter.Instant) {
 	a.reached = max(a.floor, reached)
 	binary.BigEndian.PutUint64(a.command[floorAt:], uint64(min(int64(a.reached), limiter.MaxExact)))
+	binary.BigEndian.PutUint64(a.command[pastAt:], uint64(past))
+}
+
+// newest are asks, one for each memory that is recalled: that with the newest past. The partitions
+// of one server mostly have memories that began at the same instant, and each was heard of last at
+// another one.
+type newest []*ask
+
+func (n *newest) note(a *ask) {
+	for i, other := range *n {
+		if other.since == a.since {
+			if a.past > other.past {
+				(*n)[i] = a
+			}
+			return
+		}
+	}
+	*n = append(*n, a)
+}
+
+// past returns the newest past of the asks that recall the memory that a does.
+func (n newest) past(a *ask) limiter.Instant {
+	for _, other := range n {
+		if other.since == a.since {
+			return other.past
+		}
+	}
+	return a.past
 }
 
 const (
 	replyBytes = 93  // REPLY_BYTES of lua/quick.lua
 	undecided  = 255 // the first byte of UNDECIDED
 	floorAt    = 68  // of a command
+	pastAt     = 92
 )
 
 // answer hands out what lua/batch.lua replied.

@@ -14,36 +14,51 @@ import (
 )
 
 // TestCommandsOfABatchThatAreTheSameTravelOnce, by the newest instant that the clock is known to have
-// reached. A caller's own floor is its command's alone.
+// reached, and by the newest up to which the memory that they recall may have granted. A caller's own
+// floor is its command's alone.
 func TestCommandsOfABatchThatAreTheSameTravelOnce(t *testing.T) {
 	p := limiter.Params{Rates: []limiter.Rate{{Limit: 10, Window: limiter.Second}}}
 	var asks []*ask
 	for i, c := range []struct {
 		want           int64
 		floor, reached limiter.Instant
-	}{{1, 0, 5}, {1, 3, 7}, {2, 0, 6}, {1, 9, 7}, {1, 0, 0}} {
-		command := limiter.Command{Min: 1, Want: c.want, Floor: 1}
-		asks = append(asks, &ask{
-			partition: uint32(i % 2), counter: fmt.Sprint(i), head: encodeHead(p),
-			command: encodeCommand(p, command, store.Recollection{}), floor: c.floor, reached: c.reached,
-		})
+		known          store.Recollection
+	}{
+		{1, 0, 5, recalled(2, 4)},
+		{1, 3, 7, recalled(2, 6)},
+		{2, 0, 6, recalled(2, 5)},
+		{1, 9, 7, recalled(2, 3)},
+		{1, 0, 0, recalled(1, 7)}, // another memory
+		{1, 0, 0, recalled(2, 1)},
+	} {
+		command := limiter.Command{Min: 1, Want: c.want, Floor: c.floor}
+		asks = append(asks, newAsk(uint32(i%2), fmt.Sprint(i), p, command, c.reached, c.known))
 	}
 	keys, args := batchOf(asks, "ends")
-	want := []any{[]byte{1, 2, 1, 2, 1}, []byte{1, 1, 2, 3, 1}}
-	for _, c := range []limiter.Command{{Min: 1, Want: 1, Floor: 7}, {Min: 1, Want: 2, Floor: 7}, {Min: 1, Want: 1, Floor: 9}} {
-		want = append(want, encodeHead(p), encodeCommand(p, c, store.Recollection{}))
+	want := []any{[]byte{1, 2, 1, 2, 1, 2}, []byte{1, 1, 2, 3, 4, 1}}
+	for _, c := range []struct {
+		want  int64
+		floor limiter.Instant
+		known store.Recollection
+	}{{1, 7, recalled(2, 6)}, {2, 7, recalled(2, 6)}, {1, 9, recalled(2, 6)}, {1, 7, recalled(1, 7)}} {
+		want = append(want, encodeHead(p), encodeCommand(p, limiter.Command{Min: 1, Want: c.want, Floor: c.floor}, c.known))
 	}
 	if diff := gocmp.Diff(want, args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if want := []string{"0", "1", "2", "3", "4", guardKeys[0], guardKeys[1], "ends"}; !slices.Equal(keys, want) {
+	if want := []string{"0", "1", "2", "3", "4", "5", guardKeys[0], guardKeys[1], "ends"}; !slices.Equal(keys, want) {
 		t.Errorf("the keys are %v, want %v", keys, want)
 	}
-	for i, want := range []limiter.Instant{7, 7, 7, 9, 7} {
+	for i, want := range []limiter.Instant{7, 7, 7, 9, 7, 7} {
 		if asks[i].reached != want {
 			t.Errorf("command %d was sent with floor %d, want %d", i, asks[i].reached, want)
 		}
 	}
+}
+
+// recalled is what is known of a memory by its last answer.
+func recalled(since, shown limiter.Instant) store.Recollection {
+	return store.Recollection{}.Answered(since, shown)
 }
 
 // TestABatchFollowsStep decides commands of several counters in one call, some of them of
@@ -82,6 +97,7 @@ type batchWorld struct {
 	guards    [2]guard
 	counters  [4]counter
 	asked     [4]*storetest.Timeline
+	rounds    int
 	decided   int
 	undecided int
 }
@@ -117,12 +133,17 @@ func (w *batchWorld) round() string {
 	w.t.Helper()
 	var all []batched
 	var now limiter.Instant
+	alike := w.rounds == 0 && w.dice()%2 == 0 // as the commands for new keys of a limit are
+	w.rounds++
 	for _, i := range []int{0, 1, 2, 3, int(w.dice() % uint64(len(w.counters)))} {
 		c := w.asked[i].Next()
 		if len(all) == 0 {
 			now = c.Now
 		}
-		all = append(all, batched{i, w.plain(c, now)})
+		if c = w.plain(c, now); alike && len(all) > 0 {
+			c = all[0].call
+		}
+		all = append(all, batched{i, c})
 	}
 	rand.New(rand.NewPCG(w.dice(), 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	asks := make([]*ask, len(all))

@@ -173,7 +173,7 @@ func (s *Store) decide(
 	ctx context.Context, counter string, partition uint32, p limiter.Params, c limiter.Command, reached limiter.Instant, known store.Recollection,
 ) (reply any, sent limiter.Instant, together bool, err error) {
 	if isQuick(p, c) {
-		a := &ask{partition: partition, counter: counter, head: encodeHead(p), command: encodeCommand(p, c, known), floor: c.Floor, reached: reached}
+		a := newAsk(partition, counter, p, c, reached, known)
 		if err := s.lanes.of(partition).decide(ctx, a); err != nil {
 			return nil, 0, false, err // the ask may still be under way
 		}
