@@ -11,10 +11,14 @@ local head, command, fits = nil, nil, false
 local first, retention, min, want, buckets, max_delay, lifetime, p_since, recalled, doubtful
 local algorithm, limit, window, burst, offset, number, windowed
 
+-- What the command made of a new counter last, by what its partition remembered: the text, when it
+-- ends, and the reply. New counters of a batch mostly become the same.
+local made_text, made_ends, made_reply, made_known, made_begun
+
 -- read_command reads a head and a command, and reports whether quick may decide them.
 local function read_command(a_head, a_command)
   if a_head == head and a_command == command then return fits end
-  head, command, fits = a_head, a_command, false
+  head, command, fits, made_text = a_head, a_command, false, nil
   if #head ~= QUICK_BYTES then return false end
   local op, default, reached, monthly, _
   op, first, _, retention, min, want, _, buckets, max_delay, lifetime, p_since, default, reached, recalled, doubtful = unpack(COMMAND, command)
@@ -34,9 +38,14 @@ local function read_guard(a_guard)
   if a_guard == guard then return remembers end
   guard, remembers = a_guard, false
   if not guard or string.byte(guard) ~= GUARD_VERSION then return false end
+  if own_line and find(guard, own_line, 2, true) == 2 then
+    line, since, latest = own_line, unpack('>ll', guard, GUARD_BYTES - 15)
+    remembers = now >= latest
+    return remembers
+  end
   local _
   _, line, since, latest = unpack(GUARD, guard)
-  remembers = now >= latest and (line == own_line or find(info, line, 1, true) ~= nil)
+  remembers = now >= latest and find(info, line, 1, true) ~= nil
   if remembers then own_line = line end
   return remembers
 end
@@ -48,6 +57,25 @@ local kept_end, kept_until
 local function keep_text(ends)
   if ends ~= kept_end then kept_end, kept_until = ends, string.format('%.0f', ends + BACKSTOP) end
   return kept_until
+end
+
+-- note returns the guard that says that a counter was written now, nil when the one that was read last
+-- says so well enough.
+local function note()
+  if now < latest + LATEST_STEP and not (windowed and number * window - offset > latest) then return end
+  local tail = sub(guard, GUARD_BYTES + 1)
+  if replicated and #tail >= TAIL_BYTES and string.byte(tail, TAIL_BYTES) % FOLLOWED < COPIED then
+    tail = sub(tail, 1, TAIL_BYTES - 1) .. string.char(string.byte(tail, TAIL_BYTES) + COPIED) .. sub(tail, TAIL_BYTES + 1)
+  end
+  return pack(GUARD, GUARD_VERSION, line, since, now) .. tail
+end
+
+-- make writes a new counter, and returns what quick does.
+local function make(key)
+  if not call('SET', key, made_text, 'PXAT', keep_text(made_ends), 'NX') then
+    return -- it has a value of another type
+  end
+  return made_reply, made_text, note(), made_ends
 end
 
 -- quick decides a command by the texts of the counter and of the guard, nil for one that
@@ -67,6 +95,7 @@ local function quick(key, a_head, a_command, old, a_guard)
     if learned then return end
   end
   if known < p_since then known = p_since end
+  if not old and made_text and known == made_known and begun == made_begun then return make(key) end
   local reason, granted, left, most, resets, expires_in, retry, delay = GRANTED, 0, 0, limit, 0, lifetime, 0, 0
   local moved, keep_until = not old, 0
   local from, till, newest = nil, 0, '' -- of a log: the bytes that stay, and an entry after them
@@ -198,19 +227,14 @@ local function quick(key, a_head, a_command, old, a_guard)
     ends = (keep_until + -keep_until % 1000) / 1000
     if old then
       call('SET', key, text, 'PXAT', keep_text(ends))
-    elseif not call('SET', key, text, 'PXAT', keep_text(ends), 'NX') then
-      return -- it has a value of another type
-    end
-    if now >= latest + LATEST_STEP or windowed and starts > latest then
-      local tail = sub(guard, GUARD_BYTES + 1)
-      if replicated and #tail >= TAIL_BYTES and string.byte(tail, TAIL_BYTES) % FOLLOWED < COPIED then
-        tail = sub(tail, 1, TAIL_BYTES - 1) .. string.char(string.byte(tail, TAIL_BYTES) + COPIED) .. sub(tail, TAIL_BYTES + 1)
-      end
-      noted = pack(GUARD, GUARD_VERSION, line, since, now) .. tail
+      noted = note()
     end
   else
     text = old
   end
-  return pack(QUICK_REPLY, old and 0 or 2, reason, algorithm, 1, 0, granted, left, most, resets, expires_in, retry, delay, now, begun,
-    number, windowed and used or 0), text, noted, not old and ends
+  local reply = pack(QUICK_REPLY, old and 0 or 2, reason, algorithm, 1, 0, granted, left, most, resets, expires_in, retry, delay, now, begun,
+    number, windowed and used or 0)
+  if old then return reply, text, noted end
+  made_text, made_ends, made_reply, made_known, made_begun = text, ends, reply, known, begun
+  return make(key)
 end

@@ -10,8 +10,8 @@ local guards = call('MGET', spread(KEYS, 2))
 local memories = {}
 local present = floor(now / 1000)
 
--- ends_of_text returns when a counter ends, which may have gone on since it was listed.
-local function ends_of_text(text)
+-- read_ends returns when a counter ends, which may have gone on since it was listed.
+local function read_ends(text)
   if string.byte(text) ~= VERSION then return present + BACKSTOP end
   if string.byte(text, 2) == FIXED_WINDOW and string.byte(text, HEAD_BYTES) == 1 then -- most are, and need no tables
     local window, _, offset, monthly, expires, _, _, _, _, number = unpack('>lllBllllll', text, HEAD_BYTES + 9)
@@ -24,6 +24,17 @@ local function ends_of_text(text)
   s.algorithm, s.generation, s.meters, at = unpack_head(text)
   unpack_counts(s, text, at)
   return ends_of(s)
+end
+
+-- ends_of_text is read_ends, once for counters that are alike: many were asked for once.
+local ends_of_alike = {}
+local function ends_of_text(text)
+  local ends = ends_of_alike[text]
+  if not ends then
+    ends = read_ends(text)
+    ends_of_alike[text] = ends
+  end
+  return ends
 end
 
 -- noted reports whether a guard says, or can be made to say, that an instant has passed at
