@@ -20,6 +20,9 @@ const hops = 4
 // Deadline returns the instant d from now all the same, for clients that give a connection a
 // deadline. cancel releases what the context holds, and is to be called.
 func Within(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
+	if s, ok := ctx.(*shared); ok {
+		return s.within(d)
+	}
 	p := &patience{deadline: time.Now().Add(d), part: max(d/hops, 1), left: hops}
 	p.Context, p.end = context.WithCancelCause(ctx)
 	p.timer = time.AfterFunc(time.Hour, p.hop) // reset below: hop reads p.timer

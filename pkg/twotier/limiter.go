@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/monotonic"
 )
 
 // A Limiter enforces one limit of one policy in one process. Its methods may be
@@ -50,7 +51,8 @@ func New(cfg Config, s Store) (*Limiter, error) {
 	l := &Limiter{clock: breaker.clock, release: breaker.clock.retain()}
 	l.settings.Store(newSettings(l, cfg, breaker))
 	l.SetHolders(cfg.Holders)
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	l.ctx, l.cancel = monotonic.Share(ctx), cancel
 	l.single = newKey(l, "", false)
 	l.keys.init(l, l.settings.Load())
 	l.configureScan()
