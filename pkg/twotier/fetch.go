@@ -17,12 +17,23 @@ const maxAsks = 3
 
 // A call is a store call in progress. Requests that miss meanwhile wait for it.
 type call struct {
-	cfg      *settings // by which the store is asked
-	take     limiter.Command
+	cfg      *settings     // by which the store is asked
+	want     wanted        // that it asks for
 	asks     int           // attempts at most
 	returned int64         // units that the store had got back when it began, see Key.returnedUnits
 	done     chan struct{} // closed when the field below is set; nil when nobody shares it
 	err      error
+}
+
+// wanted is what a take asks for: the part of its command that is not empty, which is a tenth of it.
+type wanted struct {
+	least, most int64
+	first       bool
+}
+
+// command returns the take.
+func (w wanted) command() limiter.Command {
+	return limiter.Command{Op: limiter.Take, Min: w.least, Want: w.most, First: w.first}
 }
 
 // beginCall begins the one store call of the key, for fetch to carry out; mu is held. It
@@ -39,7 +50,9 @@ func (k *Key) beginCall(cfg *settings, take limiter.Command, asks int) *call {
 
 // newCall returns a call that begins now; mu is held.
 func (k *Key) newCall(cfg *settings, take limiter.Command, asks int) *call {
-	return &call{cfg: cfg, take: take, asks: asks, returned: k.returnedUnits()}
+	return &call{
+		cfg: cfg, want: wanted{least: take.Min, most: take.Want, first: take.First}, asks: asks, returned: k.returnedUnits(),
+	}
 }
 
 // callAsync begins a call and carries it out on another goroutine, or returns false
@@ -89,9 +102,9 @@ func (k *Key) take(ctx context.Context, c *call) (r account.Reply, ok bool, err 
 	if c.cfg.Mode == Leased && c.cfg.breaker.failedLast(key) {
 		// An answer may be lost once more, and with it what is granted: of a long window
 		// many attempts would use up much.
-		c.take.Want = c.take.Min
+		c.want.most = c.want.least
 	}
-	take := c.take
+	take := c.want.command()
 	for range c.asks {
 		r, err := l.askFor(ctx, k, key, c.cfg, take)
 		if err != nil {
@@ -134,7 +147,7 @@ func (k *Key) settle(c *call, r account.Reply) {
 		l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 	default:
 		k.promote(inForce, now, math.MaxInt64)
-		a, lost := inForce.Settle(k.takeAccount(), now, c.take, r)
+		a, lost := inForce.Settle(k.takeAccount(), now, c.want.command(), r)
 		// The refusal belongs to the parameters that were asked for.
 		k.setAndPay(cfg, a.Returned(k.returnedSince(c)), now)
 		l.returnAsync(k, cfg.breaker, lost.Returnable(now))

@@ -111,7 +111,7 @@ func (k *Key) settleDirect(c *call, r account.Reply, cost, requests int64) (repl
 		l.returnAsync(k, cfg.breaker, account.GrantOf(r.Sent, r.Result))
 		return replyDecision{}, false
 	}
-	a, grant := cfg.SettleDirect(k.takeAccount(), c.take, r)
+	a, grant := cfg.SettleDirect(k.takeAccount(), c.want.command(), r)
 	a = a.Returned(k.returnedSince(c))
 	t := l.infoOf(cfg, &account.State{Answer: a.Answer, Balance: account.Balance{Front: account.Grant{Deadline: account.Past, Charge: grant.Charge}}}, now)
 	if cfg.remembersReplies() && inForce == cfg && a.Until > now {
