@@ -96,6 +96,17 @@ type Request struct {
 	Held bool
 }
 
+// Kept returns the value of the request as the limiter keeps it: a text of its own, where the
+// request's may be a part of a larger one. It reports false where the limiter keeps none for the
+// decision: for a refusal, say, for one of a tenant, or for a value that shares a counter.
+func (d *Decision) Kept(value string) (kept string, ok bool) {
+	if d.from == nil || d.from.key.tenanted {
+		return "", false
+	}
+	kept = d.from.key.value()
+	return kept, kept == value
+}
+
 // Settle replaces the cost of an admitted request by what it really was, at least
 // 0, once that is known. An excess of the reservation becomes available again, as by
 // Cancel. A shortfall is charged to the held credits, or else is a debt of the

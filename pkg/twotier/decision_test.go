@@ -5,8 +5,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 func TestSettleReplacesTheCost(t *testing.T) {
@@ -33,6 +35,47 @@ func TestSettleReplacesTheCost(t *testing.T) {
 					synctest.Wait()
 					if got := admitted(t, l, 40); got != tc.left {
 						t.Errorf("admitted %d more, want %d", got, tc.left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestADecisionNamesTheTextThatIsKept, and no other: of a value that is a part of a longer text only
+// the part is kept, and those that share a counter have none.
+func TestADecisionNamesTheTextThatIsKept(t *testing.T) {
+	const request = "GET /?user=ann"
+	value := request[len(request)-3:]
+	for name, mode := range modes() {
+		for what, tc := range map[string]struct {
+			tenant string
+			keys   int
+			cost   int64
+			want   bool
+		}{
+			"admitted":         {"", 2, 1, true},
+			"refused":          {"", 2, 21, false},
+			"of a tenant":      {store.HashValue("gold"), 2, 1, false},
+			"shares a counter": {"", 1, 1, false},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cfg := perSecond(20, 20)
+					cfg.Mode, cfg.MaxKeys, cfg.SharedKeys = mode, tc.keys, 1
+					if tc.tenant != "" {
+						cfg.Params.Fairness.Default = 1
+					}
+					l := open(t, cfg, newFakeStore())
+					acquire(t, l, "bob", 1)
+					d, err := l.Acquire(t.Context(), Request{Value: value, Tenant: tc.tenant, Cost: tc.cost})
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := tc.want || tc.keys == 1 && mode != Leased // a key that holds nothing makes room
+					kept, ok := d.Kept(value)
+					if ok != want || ok && (kept != value || unsafe.StringData(kept) == unsafe.StringData(value)) {
+						t.Errorf("%q is kept, %v, want %v", kept, ok, want)
 					}
 				})
 			})

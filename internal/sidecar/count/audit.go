@@ -56,13 +56,13 @@ func (l *Limit) audit(t tuple, hashes []string) (keys []*fleetpb.KeyCount, known
 	l.summing.Lock()
 	if s := l.sums[t.open[0]]; s != nil && t.n == 1 {
 		overflow = s.overflow
-		l.pick(s.keys, asked)
+		l.pick(&s.keys, asked)
 	}
 	l.summing.Unlock()
 	if r != nil {
 		r.mu.Lock()
 		overflow = overflow || r.overflow
-		l.pick(r.keys, asked)
+		l.pick(&r.keys, asked)
 		r.mu.Unlock()
 	}
 	for _, k := range asked {
@@ -77,8 +77,8 @@ func (l *Limit) audit(t tuple, hashes []string) (keys []*fleetpb.KeyCount, known
 }
 
 // pick adds the tallies of the keys that were asked for.
-func (l *Limit) pick(tallies map[string]*tally, asked map[string]*fleetpb.KeyCount) {
-	for value, t := range tallies {
+func (l *Limit) pick(keys *tallies, asked map[string]*fleetpb.KeyCount) {
+	for value, t := range keys.all() {
 		hash := l.hash(value)
 		k, wanted := asked[hash]
 		if !wanted {

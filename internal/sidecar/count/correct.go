@@ -38,7 +38,7 @@ func (r *row) correct(e *Event, units int64) bool {
 	if e.Local {
 		r.local += units
 	}
-	switch key := r.keys[e.Value]; {
+	switch key := r.keys.get(e.Value); {
 	case key != nil:
 		key.admitted += units
 	case r.overflow:
@@ -57,7 +57,7 @@ func (l *Limit) correctSums(t tuple, value string, units int64) {
 			continue
 		}
 		s.admitted += units
-		if key := s.keys[value]; key != nil {
+		if key := s.keys.get(value); key != nil {
 			key.admitted += units
 		}
 	}

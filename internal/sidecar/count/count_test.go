@@ -425,10 +425,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			keys, sums := 0, 0
 			for _, r := range l.rows {
-				keys += len(r.keys)
+				keys += r.keys.n
 			}
 			for _, s := range l.sums {
-				sums += len(s.keys)
+				sums += s.keys.n
 			}
 			// Rows that are not over may always stay: those of a second.
 			const most = (mostKeys + 15) * 50

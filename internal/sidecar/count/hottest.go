@@ -76,7 +76,7 @@ func (s *sketch) add(r *row) {
 	for i := range s.keys {
 		k := &s.keys[i]
 		kept[k.value] = true
-		if t := r.keys[k.value]; t != nil {
+		if t := r.keys.get(k.value); t != nil {
 			k.admitted += t.admitted
 			k.refused += t.refused
 		}

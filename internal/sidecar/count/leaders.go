@@ -1,6 +1,9 @@
 package count
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxLeaders is how many keys of a row are kept apart as those asked for most.
 const maxLeaders = 32
@@ -22,23 +25,23 @@ type leader struct {
 // note says that the key was asked for once more.
 func (l *leaders) note(value string, t *tally) {
 	switch {
-	case t.leads || t.offered() <= l.floor:
+	case t.offered() <= l.floor || l.has(t):
 	case len(l.keys) < maxLeaders:
 		l.keys = append(l.keys, enlist(value, t))
 	default:
 		least := l.least()
 		l.floor = least.tally.offered()
 		if t.offered() > l.floor {
-			least.tally.leads = false
 			*least = enlist(value, t)
 		}
 	}
 }
 
-func enlist(value string, t *tally) leader {
-	t.leads = true
-	return leader{value: strings.Clone(value), tally: t}
+func (l *leaders) has(t *tally) bool {
+	return slices.ContainsFunc(l.keys, func(k leader) bool { return k.tally == t })
 }
+
+func enlist(value string, t *tally) leader { return leader{value: strings.Clone(value), tally: t} }
 
 func (l *leaders) least() *leader {
 	least := &l.keys[0]

@@ -2,6 +2,7 @@ package count
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,10 @@ type Event struct {
 	// than was known when they were let through.
 	Paid int64
 
+	// Lasting says that the value is a text of its own: of one that is a part of a request a copy
+	// is kept.
+	Lasting bool
+
 	// overridden says that the value has limits of its own.
 	overridden bool
 	// Local says that the decision was made without the store; LocalShare is the
@@ -92,6 +97,14 @@ func (e *Event) refused() int64 {
 		return 0
 	}
 	return e.Cost
+}
+
+// lasting returns the value as it is kept. A part would keep the buffer of a whole request's header.
+func (e *Event) lasting() string {
+	if e.Lasting {
+		return e.Value
+	}
+	return strings.Clone(e.Value)
 }
 
 // A Limit counts what one limit let through. All methods may be called
@@ -304,7 +317,7 @@ func (l *Limit) pruneSums(now time.Time, most int) {
 	summed := make([]window, 0, len(l.summed)+1)
 	for _, w := range slices.Backward(l.summed) {
 		s := l.sums[w]
-		keys += len(s.keys)
+		keys += s.keys.n
 		since := now.Sub(s.end)
 		if since > Keep || since > 0 && l.isCrowded(keys, most, since) {
 			l.forgetSum(w)

@@ -11,8 +11,9 @@ type Memory interface {
 	Give(n int64)
 }
 
-// tallyBytes is what a key that is counted apart takes in a row or a sum, beside its name.
-const tallyBytes = 96
+// tallyBytes is what a key that is counted apart takes in a row or a sum, while that grows and beside its
+// name.
+const tallyBytes = 64
 
 // usage is what the counts of all limits take.
 type usage struct {

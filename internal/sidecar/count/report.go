@@ -161,7 +161,7 @@ func (l *Limit) keysThatMatter(r *row) (keys []*fleetpb.KeyCount, unlisted []int
 	var own, hot, refused []candidate
 	settings := l.settings.Load()
 	overrides, clusters := settings.Overrides, max(1, settings.Clusters)
-	for value, t := range r.keys {
+	for value, t := range r.keys.all() {
 		c := candidate{value: value, tally: *t, used: l.used(r, value, t)}
 		_, overridden := overrides[value]
 		switch {

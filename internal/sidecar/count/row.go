@@ -1,7 +1,6 @@
 package count
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,10 +72,7 @@ func (t tuple) shortest() time.Duration {
 func (t tuple) slack() time.Duration { return time.Second + t.shortest()/5000 }
 
 // A tally is what one key was admitted and refused.
-type tally struct {
-	admitted, refused int64
-	leads             bool // it is among the row's leaders
-}
+type tally struct{ admitted, refused int64 }
 
 // offered returns what the key was asked for.
 func (t *tally) offered() int64 { return t.admitted + t.refused }
@@ -96,7 +92,7 @@ type row struct {
 	total      tally
 	local      int64
 	localShare int64
-	keys       map[string]*tally
+	keys       tallies
 	taken      int64 // bytes of memory for them
 	leaders    leaders
 	absorbed   bool   // by the sketch
@@ -200,10 +196,10 @@ func (r *row) countKey(e *Event, maxKeys int, memory *usage) {
 // key returns the tally of the event's key, nil when it is not counted apart. Keys
 // with limits of their own always are.
 func (r *row) key(e *Event, maxKeys int, memory *usage) *tally {
-	if key, ok := r.keys[e.Value]; ok {
+	if key := r.keys.get(e.Value); key != nil {
 		return key
 	}
-	if len(r.keys) >= maxKeys && !e.overridden {
+	if r.keys.n >= maxKeys && !e.overridden {
 		return nil
 	}
 	n, ok := memory.take(e.Value)
@@ -211,14 +207,8 @@ func (r *row) key(e *Event, maxKeys int, memory *usage) *tally {
 		return nil
 	}
 	r.taken += n
-	if r.keys == nil {
-		r.keys = make(map[string]*tally)
-	}
-	key := new(tally)
-	// A copy, or the map would keep the buffer of a whole request's header.
-	r.keys[strings.Clone(e.Value)] = key
 	r.tracked.Add(1)
-	return key
+	return r.keys.add(e.lasting())
 }
 
 func (t *tally) add(e *Event) {

@@ -1,7 +1,6 @@
 package count
 
 import (
-	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -13,7 +12,7 @@ import (
 type sum struct {
 	end      time.Time // estimated, no earlier than the window's
 	admitted int64     // over all keys
-	keys     map[string]*tally
+	keys     tallies
 	taken    int64 // bytes of memory for them
 	overflow bool  // keys beyond the bound were not counted
 }
@@ -25,7 +24,7 @@ func (l *Limit) addToSums(t tuple, e *Event, now time.Time) {
 		s, ok := l.sums[w]
 		if !ok {
 			length := time.Duration(w.of.Window) * time.Microsecond
-			s = &sum{end: now.Add(length), keys: make(map[string]*tally)}
+			s = &sum{end: now.Add(length)}
 			l.sums[w] = s
 			l.summed = append(l.summed, w)
 		}
@@ -45,10 +44,10 @@ func (s *sum) add(e *Event, maxKeys int, memory *usage) {
 
 // key returns the tally of the event's key, as that of a row does.
 func (s *sum) key(e *Event, maxKeys int, memory *usage) *tally {
-	if key, ok := s.keys[e.Value]; ok {
+	if key := s.keys.get(e.Value); key != nil {
 		return key
 	}
-	if len(s.keys) >= maxKeys && !e.overridden {
+	if s.keys.n >= maxKeys && !e.overridden {
 		return nil
 	}
 	n, ok := memory.take(e.Value)
@@ -56,9 +55,7 @@ func (s *sum) key(e *Event, maxKeys int, memory *usage) *tally {
 		return nil
 	}
 	s.taken += n
-	key := new(tally)
-	s.keys[strings.Clone(e.Value)] = key
-	return key
+	return s.keys.add(e.lasting())
 }
 
 // admittedIn returns what the key was admitted in the window, own being what it
@@ -66,8 +63,10 @@ func (s *sum) key(e *Event, maxKeys int, memory *usage) *tally {
 func (l *Limit) admittedIn(w window, value string, own int64) int64 {
 	l.summing.Lock()
 	defer l.summing.Unlock()
-	if s, ok := l.sums[w]; ok && s.keys[value] != nil {
-		return max(own, s.keys[value].admitted)
+	if s, ok := l.sums[w]; ok {
+		if key := s.keys.get(value); key != nil {
+			return max(own, key.admitted)
+		}
 	}
 	return own
 }

@@ -260,6 +260,9 @@ func (s *share) event() count.Event {
 	if s.limit.windowCoupled {
 		e.EndsIn = d.ResetAfter
 	}
+	if kept, ok := d.Kept(s.value); ok {
+		e.Value, e.Lasting = kept, true
+	}
 	return e
 }
 

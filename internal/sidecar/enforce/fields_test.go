@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/store"
+	"github.com/weir-dev/weir/pkg/store/memory"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -25,6 +27,25 @@ type decided struct {
 	Since    limiter.Instant
 	Coupled  bool
 	Shadow   bool
+	Kept     bool // the decision is one of a limiter that keeps the value
+}
+
+// kept returns a decision of a limiter that keeps the value.
+func kept(t *testing.T, value string) twotier.Decision {
+	t.Helper()
+	l, err := twotier.New(twotier.Config{
+		Params: limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 1, Window: limiter.Day}}},
+		Size:   twotier.Size{Batch: 1}, MaxKeys: 1, OnUnavailable: twotier.Deny,
+	}, memory.New(memory.Options{Clock: func() limiter.Instant { return 400 * limiter.Instant(limiter.Day) }, First: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(context.Background()) }) // t.Context is done by then
+	d, err := l.Acquire(t.Context(), twotier.Request{Value: value, Cost: 1})
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	return d
 }
 
 func TestEveryFieldOfADecisionIsCounted(t *testing.T) {
@@ -36,9 +57,13 @@ func TestEveryFieldOfADecisionIsCounted(t *testing.T) {
 			Source: twotier.FromLocalShare, ResetAfter: 9 * time.Second, Windows: windows, LocalShare: 10, Paid: 11,
 		},
 	}
+	admitted := kept(t, in.Value)
 	fieldtest.Matter(t, []*decided{in}, func(d *decided) (any, error) {
 		l := &limit{CompiledLimit: &policy.CompiledLimit{Policy: &policy.Policy{Since: d.Since}}, windowCoupled: d.Coupled, shadow: d.Shadow}
 		s := share{limit: l, value: d.Value, cost: d.Cost, decision: d.Decision}
+		if d.Kept {
+			s.decision = admitted
+		}
 		return s.event(), nil
 	}, "Decision.Reason", "Decision.Limit", "Decision.Remaining", "Decision.RetryAfter", "Decision.Delay") // these are not counted
 }
