@@ -88,8 +88,8 @@ func (c *accountCell) setAccount(s *settings, a account.State, now int64) {
 // publishAccount publishes the lease of an account; mu is held.
 func (c *accountCell) publishAccount(e *lease, a account.State) {
 	c.publish(e)
-	if a.Front.Credits+a.Back.Credits > 0 {
-		c.limiter().wakeScan()
+	if l := c.limiter(); a.Front.Credits+a.Back.Credits > 0 && l.settings.Load().returnsIdle(a.Sizer) {
+		l.wakeScan()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-dev/weir/pkg/sizing"
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
@@ -40,16 +41,17 @@ func (s *settings) idleAfter() time.Duration {
 // chance alone that happens to a part of e^-4 (Poisson), or 2 %.
 const significantDemand = 4
 
-// returnsIdle reports whether an idle key with the account gives back what it holds.
+// returnsIdle reports whether an idle key that learned this gives back what it holds.
 // Unless it was said when, that is where the store has little left of late, for elsewhere
 // nobody misses it, and where a key is asked for so often that a pause means something:
 // else it would be refilled again and again.
-func (s *settings) returnsIdle(a account.State) bool {
-	return s.ReturnIdleAfter > 0 || a.Contended(significantDemand*idleFraction)
+func (s *settings) returnsIdle(z sizing.Sizer) bool {
+	return s.ReturnIdleAfter > 0 || account.Contended(z, significantDemand*idleFraction)
 }
 
 // An idleScan looks at the keys of a limiter twice in every after, and gives back the credits
-// of those it found unchanged twice in a row. It pauses while no key holds any.
+// of those it found unchanged twice in a row. It pauses while no key holds any that it would give
+// back: of many keys that are each asked for rarely none does.
 type idleScan struct {
 	after   time.Duration
 	ctx     context.Context //nolint:containedctx // of the scan, which outlives calls
@@ -84,7 +86,7 @@ func (l *Limiter) stopScan() {
 	}
 }
 
-// wakeScan resumes the scan, for a key may hold credits.
+// wakeScan resumes the scan, for a key may hold credits that it gives back once it is idle.
 func (l *Limiter) wakeScan() {
 	w := l.idleScan.Load()
 	if w != nil && w.running.CompareAndSwap(false, true) {
@@ -92,7 +94,7 @@ func (l *Limiter) wakeScan() {
 	}
 }
 
-// scanLoop looks at the keys until the scan ends or none holds credits.
+// scanLoop looks at the keys until the scan ends or none may give credits back.
 func (l *Limiter) scanLoop(w *idleScan) {
 	for l.clock.sleep(w.ctx, max(w.after/2, time.Duration(l.keys.size())*scanCostPerKey)) == nil {
 		if l.returnIdle() {
@@ -100,45 +102,43 @@ func (l *Limiter) scanLoop(w *idleScan) {
 		}
 		w.running.Store(false)
 		// A key that got credits before this was seen here or has begun another look.
-		if !l.anyCredits() || !w.running.CompareAndSwap(false, true) {
+		if !l.anyMayReturn() || !w.running.CompareAndSwap(false, true) {
 			return
 		}
 	}
 }
 
-// anyCredits reports whether a key holds credits that are alive.
-func (l *Limiter) anyCredits() (holds bool) {
-	now := l.clock.now()
-	l.eachKey(func(k *Key) { holds = holds || k.hasCredits(now) })
-	return holds
+// anyMayReturn reports whether a key may give credits back once it is idle.
+func (l *Limiter) anyMayReturn() (may bool) {
+	now, cfg := l.clock.now(), l.settings.Load()
+	l.eachKey(func(k *Key) { may = may || k.mayReturn(cfg, now) })
+	return may
 }
 
 // returnIdle gives back what idle keys hold, several keys' at a time, and reports
-// whether any key held credits.
-func (l *Limiter) returnIdle() (held bool) {
+// whether any key may have.
+func (l *Limiter) returnIdle() (may bool) {
 	var all []keyGrant
-	now, breaker := l.clock.now(), l.settings.Load().breaker
+	now, cfg := l.clock.now(), l.settings.Load()
 	l.eachKey(func(k *Key) {
-		if !k.hasCredits(now) {
+		if !k.mayReturn(cfg, now) {
 			return
 		}
-		held = true
+		may = true
 		for _, h := range k.takeIdle(now) {
 			all = append(all, keyGrant{k, h})
 		}
 	})
-	l.sendReturns(l.ctx, breaker, all)
-	return held
+	l.sendReturns(l.ctx, cfg.breaker, all)
+	return may
 }
 
-// hasCredits reports whether the key holds credits that are alive.
-func (k *Key) hasCredits(now int64) bool {
-	if k.lease.Load().held(now) > 0 {
-		return true
-	}
+// mayReturn reports whether the key holds credits that are alive and that it gives back once it is
+// idle.
+func (k *Key) mayReturn(cfg *settings, now int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lease.Load().held(now) > 0 || k.rare != nil && k.rare.back.Held(now) > 0
+	return cfg.returnsIdle(k.sizer) && (k.lease.Load().held(now) > 0 || k.rare != nil && k.rare.back.Held(now) > 0)
 }
 
 // takeIdle takes the credits away from the key if it found them unchanged twice in a
@@ -160,7 +160,7 @@ func (k *Key) takeIdle(now int64) []account.Grant {
 		return nil
 	}
 	k.unchanged = 0
-	if !k.limiter().settings.Load().returnsIdle(k.peekAccount()) {
+	if !k.limiter().settings.Load().returnsIdle(k.sizer) {
 		return nil
 	}
 	a := k.takeAccount()

@@ -215,6 +215,9 @@ func (t *table) sweep() {
 			continue
 		}
 		looked++
+		if e.held(now) > 0 {
+			continue // it is needed, as the lease says without its key
+		}
 		switch is := e.key.evict(now, useless); {
 		case is == useless:
 			t.drop(e)

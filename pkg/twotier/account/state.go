@@ -116,8 +116,8 @@ func (a State) Promote(now, cost int64) State {
 
 // Contended reports whether the store had little left of late and, by the forecast, at least
 // the units are asked for in a window.
-func (a State) Contended(units int64) bool {
-	return a.Sizer.Scarce() && a.Sizer.Forecast() >= float64(units)
+func Contended(z sizing.Sizer, units int64) bool {
+	return z.Scarce() && z.Forecast() >= float64(units)
 }
 
 // Returned notes that the store has the units back: it may grant them again, and
