@@ -110,11 +110,11 @@ func TestBrakeNamesTheCure(t *testing.T) {
 	sample(t, "shadow.yaml", "shop", &p)
 	create(t, &p, func() {})
 	for want, args := range map[string][]string{
-		"is in mode Shadow already":    {"brake", "rlp/" + p.Name},
-		"use rlp/NAME or cpool/NAME":   {"brake", p.Name},
-		"name the policies that draw":  {"brake", "fbud/world"},
-		"choose another with -n": {"brake", "rlp/absent"},
-		`the object is "rlp/"`:         {"release", "rlp/"},
+		"is in mode Shadow already":   {"brake", "rlp/" + p.Name},
+		"use rlp/NAME or cpool/NAME":  {"brake", p.Name},
+		"name the policies that draw": {"brake", "fbud/world"},
+		"choose another with -n":      {"brake", "rlp/absent"},
+		`the object is "rlp/"`:        {"release", "rlp/"},
 	} {
 		if _, _, err := execute(t, append(args, "-n", "shop", "--kubeconfig", kubeconfig)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", args, err, want)

@@ -62,7 +62,7 @@ func TestBudgetStatus(t *testing.T) {
 	}
 	for want, wrong := range map[string][]string{
 		"choose another with -n": {"-n", "shop", "absent"},
-		"in place of -A":               {"-A", "checkout-world"},
+		"in place of -A":         {"-A", "checkout-world"},
 	} {
 		if _, _, err := execute(t, append([]string{"budget", "status", "--kubeconfig", kubeconfig}, wrong...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

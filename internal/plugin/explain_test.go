@@ -61,7 +61,7 @@ func TestExplain(t *testing.T) {
 
 	for name, wrong := range map[string][]string{
 		"checkout-3 has no sidecar":    {"checkout-3", "--request", "GET /"},
-		"choose another with -n":         {"absent", "--request", "GET /"},
+		"choose another with -n":       {"absent", "--request", "GET /"},
 		"use 'METHOD TARGET'":          {"checkout-1", "--request", "GET"},
 		"use an IP address":            {"checkout-1", "--request", "GET /", "--client", "here"},
 		`"request" not set`:            {"checkout-1"},

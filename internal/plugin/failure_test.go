@@ -92,3 +92,26 @@ func TestMissingObjectsNameTheNamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestAClusterWithoutWeirIsNamed: the kinds are missing, which no other namespace helps against.
+func TestAClusterWithoutWeirIsNamed(t *testing.T) {
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"the server could not find the requested resource"}`)
+		}
+	}))
+	defer bare.Close()
+	for _, command := range []string{"top", "top POLICY", "budget status", "budget join", "brake", "release", "reset"} {
+		_, _, err := execute(t, slices.Concat(asking[command], []string{"--kubeconfig", kubeconfigOf(t, bare.URL)})...)
+		if err == nil || !strings.Contains(err.Error(), "install Weir") || strings.Contains(err.Error(), " -n") {
+			t.Errorf("%s: error %v, want that Weir is not installed", command, err)
+		}
+	}
+}

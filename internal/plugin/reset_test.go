@@ -34,7 +34,7 @@ func TestReset(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name one of per-tenant":       {p.Name, "absent"},
 		"the value has 2 parts":        {p.Name, "per-tenant", "--value", "a,b"},
-		"choose another with -n": {"absent", "per-tenant"},
+		"choose another with -n":       {"absent", "per-tenant"},
 		"accepts 2 arg(s), received 1": {p.Name},
 	} {
 		if _, _, err := execute(t, append([]string{"reset", "-n", "shop", "--kubeconfig", kubeconfig}, args...)...); err == nil || !strings.Contains(err.Error(), want) {

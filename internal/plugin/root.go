@@ -47,12 +47,13 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// instead names the commands like a wrong one, or else all.
+// instead names the commands like a wrong one, and where all are listed.
 func instead(cmd *cobra.Command, wrong string) string {
+	all := cmd.CommandPath() + " --help"
 	if like := cmd.SuggestionsFor(wrong); len(like) > 0 {
-		return "use " + strings.Join(like, " or ")
+		return "use " + strings.Join(like, " or ") + ", or another one of " + all
 	}
-	return cmd.CommandPath() + " --help lists them"
+	return "use one of " + all
 }
 
 // teach has the commands below one answer wrong arguments, and the lack of a required flag, with how

@@ -38,7 +38,7 @@ func (f *logFile) read(cmd *cobra.Command, do func(*replay.Entry) error) (replay
 	if f.path != standardInput {
 		file, err := os.Open(f.path)
 		if err != nil {
-			return replay.Lines{}, fmt.Errorf("--log: %w", err)
+			return replay.Lines{}, fmt.Errorf("--log: %w; name another file, or - for the standard input", err)
 		}
 		defer file.Close()
 		log = file

@@ -164,7 +164,7 @@ func TestStatusNamesTheCure(t *testing.T) {
 		"--context": {"status", "--kubeconfig", kubeconfig, "--context", "absent"},
 		"use table, json or yaml; kubectl weir status --help": {"status", "-o", "wide"},
 		"reading the kubeconfig":                              {"status", "--kubeconfig", filepath.Join(t.TempDir(), "absent")},
-		`no command "absent": kubectl weir --help`:            {"absent"},
+		`no command "absent": use one of kubectl weir --help`: {"absent"},
 		`no command "statsu": use status`:                     {"statsu"},
 		"unknown flag: --all; kubectl weir top --help":        {"top", "--all"},
 		"--request-timeout is -1s: use 0":                     {"status", "--kubeconfig", kubeconfig, "--request-timeout", "-1s"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/internal/plugin/replay"
@@ -78,6 +79,8 @@ func (p *proposal) validate() (key func(*replay.Entry) string, part map[string]a
 		return nil, nil, fmt.Errorf("--window is %s: use whole milliseconds from 100ms to 744h", p.window)
 	case p.percentile < 1 || p.percentile > 100:
 		return nil, nil, fmt.Errorf("--percentile is %d: use 1 to 100", p.percentile)
+	case len(validation.IsDNS1123Subdomain(p.name)) > 0:
+		return nil, nil, fmt.Errorf("--name is %q: use lower-case letters, digits, - and .", p.name)
 	case p.headroom < 0 || p.headroom > 10_000:
 		return nil, nil, fmt.Errorf("--headroom is %d: use 0 to 10000", p.headroom)
 	}

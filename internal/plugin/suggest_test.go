@@ -53,13 +53,14 @@ func TestSuggestions(t *testing.T) {
 
 func TestSuggestNamesTheCure(t *testing.T) {
 	for want, args := range map[string][]string{
-		"use LABEL=VALUE":               {"--selector", "app in (a)"},
-		"use overall, client":           {"--selector", "app=a", "--by", "user"},
-		"use whole milliseconds":        {"--selector", "app=a", "--window", "10ms"},
-		"--percentile is 0: use":        {"--selector", "app=a", "--percentile", "0"},
-		"--headroom is -1: use":         {"--selector", "app=a", "--headroom", "-1"},
-		"no request of the log has":     {"--selector", "app=a", "--by", "header:x-tenant"},
-		`required flag(s) "selector" n`: {},
+		"use LABEL=VALUE":                 {"--selector", "app in (a)"},
+		"use overall, client":             {"--selector", "app=a", "--by", "user"},
+		"use whole milliseconds":          {"--selector", "app=a", "--window", "10ms"},
+		"--percentile is 0: use":          {"--selector", "app=a", "--percentile", "0"},
+		"--headroom is -1: use":           {"--selector", "app=a", "--headroom", "-1"},
+		"no request of the log has":       {"--selector", "app=a", "--by", "header:x-tenant"},
+		`--name is "A b": use lower-case`: {"--selector", "app=a", "--name", "A b"},
+		`required flag(s) "selector" n`:   {},
 	} {
 		if _, _, err := execute(t, append([]string{"suggest", "--log", logPath}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

@@ -66,7 +66,7 @@ func TestTop(t *testing.T) {
 	}
 	for want, wrong := range map[string][]string{
 		"choose another with -n": {"top", "-n", "shop", "absent"},
-		"in place of -A":               {"top", "-A", "overrides"},
+		"in place of -A":         {"top", "-A", "overrides"},
 	} {
 		if _, _, err := execute(t, append(wrong, "--kubeconfig", kubeconfig)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

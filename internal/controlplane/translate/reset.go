@@ -40,7 +40,7 @@ func ResetOf(p *v1alpha1.RateLimitPolicy, translated *policy.Policy) (Reset, err
 		case !valued:
 			return Reset{Limit: name}, nil
 		case l.Key == nil:
-			return Reset{}, fmt.Errorf("limit %s has no key, so it has one counter: write %s@request", name, name)
+			return Reset{}, fmt.Errorf("limit %s has no key, so it has one counter: leave the value out, as in %s@request", name, name)
 		}
 		return resetOfValue(l, value)
 	}

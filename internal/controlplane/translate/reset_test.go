@@ -41,7 +41,7 @@ func TestResetOf(t *testing.T) {
 		"all":                      {err: "write limit@request or limit=value@request"},
 		"all@":                     {err: "write limit@request or limit=value@request"},
 		"some@1":                   {err: `there is no limit "some": name one of all, user, pair, world`},
-		"all=alice@1":              {err: "write all@request"},
+		"all=alice@1":              {err: "leave the value out, as in all@request"},
 		"user@1":                   {"user", nil, ""},
 		"pair=bob@1":               {err: "the value has 1 parts, but the key of limit pair has 2"},
 		"pair=bob,nowhere@1":       {err: "nowhere"},
