@@ -19,12 +19,13 @@ type policyView struct {
 	id        string // of the object and its generation; "" without a policy
 	limit     int64  // of its first rate
 	window    time.Duration
-	rates     string // all of them, such as 500 requests per 20s
-	unbounded string // why more than limit may rightly be admitted in a window; "": it may not
-	shared    bool   // something other than the first rate may refuse as well
-	moving    string // what is going on while its counters move to another store; "" when they do not
-	perTrip   string // requests decided per round trip to the store, as the status has it
-	table     string // what `kubectl get ratelimitpolicies` prints, "" without any policy
+	rates     string    // all of them, such as 500 requests per 20s
+	unbounded string    // why more than limit may rightly be admitted in a window; "": it may not
+	shared    bool      // something other than the first rate may refuse as well
+	reset     time.Time // when a counter was set back last, to the second; zero for never
+	moving    string    // what is going on while its counters move to another store; "" when they do not
+	perTrip   string    // requests decided per round trip to the store, as the status has it
+	table     string    // what `kubectl get ratelimitpolicies` prints, "" without any policy
 }
 
 func (v *policyView) gone() bool { return v.id == "" }
@@ -83,9 +84,18 @@ func viewOf(p *v1alpha1.RateLimitPolicy) (policyView, error) {
 		rates:     strings.Join(rates, " and "),
 		unbounded: unbounded(p, window),
 		shared:    len(p.Spec.Limits) > 1 || len(limit.Rates) > 1 || limit.Algorithm != v1alpha1.FixedWindowAlgorithm,
+		reset:     reset(p),
 		moving:    moving(p),
 		perTrip:   p.Status.Summary.RequestsPerRoundTrip,
 	}, nil
+}
+
+// reset returns when a counter was set back last.
+func reset(p *v1alpha1.RateLimitPolicy) time.Time {
+	if s := p.Status.Reset; s != nil && s.Phase != v1alpha1.ResetFailed && s.Time != nil {
+		return s.Time.Time
+	}
+	return time.Time{}
 }
 
 // moving says how far a move to another store is.

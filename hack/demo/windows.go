@@ -125,6 +125,9 @@ func (h *history) open(now time.Time, p policyView) {
 		if w.overlaps(now, now.Add(1)) {
 			w.rule(p)
 		}
+		if w.overlaps(p.reset.Add(-time.Second), p.reset.Add(time.Second)) {
+			w.unbounded = cmp.Or(w.unbounded, "set back inside it: the limit was admitted once more")
+		}
 		if w.overlaps(h.edit.from, h.edit.to) {
 			w.edited = true
 			w.rule(h.edit.before)

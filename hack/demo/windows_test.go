@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 func TestAWindowIsJudgedByRequestsThatReachedTheApp(t *testing.T) {
@@ -56,6 +59,11 @@ func TestHistoryFollowsThePolicy(t *testing.T) {
 	policy := func(id string, limit int64, length time.Duration) policyView {
 		return policyView{id: id, limit: limit, window: length}
 	}
+	setBack := func(v policyView, when time.Time) policyView {
+		done := v1alpha1.ResetStatus{Phase: v1alpha1.ResetDone, Time: &metav1.Time{Time: when}}
+		v.reset = reset(&v1alpha1.RateLimitPolicy{Status: v1alpha1.RateLimitPolicyStatus{Reset: &done}})
+		return v
+	}
 	type look struct {
 		second int
 		policy policyView
@@ -94,6 +102,18 @@ func TestHistoryFollowsThePolicy(t *testing.T) {
 			want: []window{
 				{start: at(20), length: 20 * time.Second, limit: 500, whole: true, edited: true},
 				{start: at(40), length: 20 * time.Second, limit: 500, whole: true, edited: true},
+			},
+		},
+		"a window inside which the counter was set back has no bound": {
+			looks: []look{
+				{21, policy("1", 500, 20*time.Second)},
+				{45, setBack(policy("1", 500, 20*time.Second), at(44))},
+				{61, setBack(policy("1", 500, 20*time.Second), at(44))},
+			},
+			want: []window{
+				{start: at(20), length: 20 * time.Second, limit: 500, whole: true},
+				{start: at(40), length: 20 * time.Second, limit: 500, whole: true, unbounded: "set back inside it: the limit was admitted once more"},
+				{start: at(60), length: 20 * time.Second, limit: 500, whole: true},
 			},
 		},
 		"windows without the policy go on and have no bound": {
