@@ -80,7 +80,7 @@ func (p *proposal) validate() (key func(*replay.Entry) string, part map[string]a
 	case p.percentile < 1 || p.percentile > 100:
 		return nil, nil, fmt.Errorf("--percentile is %d: use 1 to 100", p.percentile)
 	case len(validation.IsDNS1123Subdomain(p.name)) > 0:
-		return nil, nil, fmt.Errorf("--name is %q: use lower-case letters, digits, - and .", p.name)
+		return nil, nil, fmt.Errorf("--name is %q: use lower-case letters, digits, dots and hyphens", p.name)
 	case p.headroom < 0 || p.headroom > 10_000:
 		return nil, nil, fmt.Errorf("--headroom is %d: use 0 to 10000", p.headroom)
 	}

@@ -72,7 +72,7 @@ type process struct {
 	metrics  *metrics.Metrics
 	memory   *membudget.Budget
 	freed    func(bytes int64) // notes that memory is no longer in use
-	recent   recent.Ring // of what is answered in place of the app
+	recent   recent.Ring       // of what is answered in place of the app
 	stores   *stores.Pool
 	pools    *pools.Enforcer
 	enforcer *enforce.Enforcer
