@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
+
+// sources is where the notes link to files of the repository: a page of releases has none beside it.
+const sources = "https://github.com/weir-dev/weir/blob/"
 
 // notes writes what the changelog says of the version.
 func (r *release) notes(context.Context, []build) error {
@@ -16,15 +20,23 @@ func (r *release) notes(context.Context, []build) error {
 	if err != nil {
 		return err
 	}
-	title := strings.TrimPrefix(r.version, "v")
+	title, ref := strings.TrimPrefix(r.version, "v"), r.version
 	if strings.Contains(title, "-") {
-		title = "Unreleased"
+		title, ref = "Unreleased", "main" // a candidate needs no tag
 	}
 	section, err := sectionOf(string(text), title)
 	if err != nil {
 		return fmt.Errorf("CHANGELOG.md: %w", err)
 	}
-	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(section), 0o644)
+	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(linked(section, ref)), 0o644)
+}
+
+// inside matches links to files, which have no colon.
+var inside = regexp.MustCompile(`\]\(([^):]+)\)`)
+
+// linked has links to files of the repository name those of a version.
+func linked(text, ref string) string {
+	return inside.ReplaceAllString(text, "]("+sources+ref+"/${1})")
 }
 
 // sectionOf returns the text below a heading of the second level that begins with title.

@@ -20,3 +20,11 @@ func TestSectionOf(t *testing.T) {
 		}
 	}
 }
+
+func TestLinked(t *testing.T) {
+	const text = "See [a](docs/a.md#b), [`c`](c) and [d](https://example.com/d).\n"
+	want := "See [a](https://github.com/weir-dev/weir/blob/v0.1.0/docs/a.md#b), [`c`](https://github.com/weir-dev/weir/blob/v0.1.0/c) and [d](https://example.com/d).\n"
+	if got := linked(text, "v0.1.0"); got != want {
+		t.Errorf("linked = %q, want %q", got, want)
+	}
+}
