@@ -10,8 +10,8 @@ DECLARE
 BEGIN
     UPDATE weir.memory$kind m SET latest = now, writer = pg_current_xact_id()::xid WHERE m.latest <= now - apart;
     SELECT m.latest INTO ended FROM weir.memory$kind m;
-    DELETE FROM weir.counters$kind WHERE key IN (
-        SELECT c.key FROM weir.counters$kind c WHERE c.keep_until <= ended
-        ORDER BY c.keep_until LIMIT most FOR UPDATE SKIP LOCKED);
+    DELETE FROM weir.counters$kind WHERE ctid = ANY (ARRAY(
+        SELECT c.ctid FROM weir.counters$kind c WHERE c.keep_until <= ended
+        ORDER BY c.keep_until LIMIT most FOR UPDATE SKIP LOCKED));
 END
 $$;
