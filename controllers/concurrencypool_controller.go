@@ -142,7 +142,7 @@ func (s *poolScope) fingerprint() string {
 	for _, e := range s.pods.enforcers {
 		b.WriteString("/" + string(e.uid))
 	}
-	return b.String()
+	return digest(b.String())
 }
 
 // report writes the status if it changed and is due, and says when to look

@@ -132,18 +132,19 @@ func (s *poolScope) figures() (poolaudit.Figures, bool) {
 }
 
 // sessions returns the session that speaks for each pod, by the pod's UID.
-func (s *poolScope) sessions() map[string]coordinator.PoolSession {
-	return speaking(s.observation.Sessions, func(p coordinator.PoolSession) coordinator.Session { return p.Session })
+func (s *poolScope) sessions() map[string]*coordinator.PoolSession {
+	return speaking(s.observation.Sessions, func(p *coordinator.PoolSession) *coordinator.Session { return &p.Session })
 }
 
 // enforcement returns the pods that have to enforce the pool.
 func (s *poolScope) enforcement() *enforcement {
+	sessions := s.sessions()
 	r := &enforcement{
 		kind: "pool", generation: s.pool.Generation, version: translate.Generation(s.pool),
-		pods: s.pods, sessions: make(map[string]coordinator.Session),
+		pods: s.pods, sessions: make(map[string]*coordinator.Session, len(sessions)),
 	}
-	for pod, session := range s.sessions() {
-		r.sessions[pod] = session.Session
+	for pod, session := range sessions {
+		r.sessions[pod] = &session.Session
 	}
 	return r
 }

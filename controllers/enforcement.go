@@ -20,7 +20,7 @@ type enforcement struct {
 	generation int64  // as users know it
 	version    int64  // as sidecars know it
 	pods       pods
-	sessions   map[string]coordinator.Session // that speaks for each pod, by the pod's UID
+	sessions   map[string]*coordinator.Session // that speaks for each pod, by the pod's UID
 }
 
 // programmed judges by what sidecars acknowledged, never by what was sent.
@@ -116,9 +116,10 @@ func (r *enforcement) unread() (metav1.Condition, bool) {
 
 // speaking returns the one that speaks for each pod, by the pod's UID: a sidecar that
 // restarted may still have its old session, so the later.
-func speaking[S any](all []S, session func(S) coordinator.Session) map[string]S {
-	byPod := make(map[string]S, len(all))
-	for _, s := range all {
+func speaking[S any](all []S, session func(*S) *coordinator.Session) map[string]*S {
+	byPod := make(map[string]*S, len(all))
+	for i := range all {
+		s := &all[i]
 		pod := session(s).PodUID
 		if old, ok := byPod[pod]; !ok || session(old).Since.Before(session(s).Since) {
 			byPod[pod] = s
@@ -151,6 +152,9 @@ func (r *enforcement) states() enforcerStates {
 		session, connected := r.sessions[string(e.uid)]
 		if !connected && !e.running {
 			continue
+		}
+		if !connected {
+			session = &coordinator.Session{}
 		}
 		m.enforcers++
 		why := lags(session, connected, r.version, r.kind)
@@ -210,7 +214,7 @@ func (l laggard) String() string { return l.pod + " (" + l.why + ")" }
 
 // lags says why a session does not stand for an enforced generation; empty when
 // it does.
-func lags(s coordinator.Session, connected bool, version int64, kind string) string {
+func lags(s *coordinator.Session, connected bool, version int64, kind string) string {
 	switch {
 	case !connected:
 		return "not heard of yet"

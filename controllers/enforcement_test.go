@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,10 +129,29 @@ func TestAPoolDoesNotLimitChecksOfAnApp(t *testing.T) {
 	s := &poolScope{pool: &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Generation: generation}}}
 	s.pods.enforcers = []enforcer{{"a", "uid-a", true}}
 	r := s.enforcement()
-	r.sessions = map[string]coordinator.Session{"uid-a": {Capture: fleetpb.Capture_CAPTURE_EXPLICIT, Generation: r.version}}
+	r.sessions = map[string]*coordinator.Session{"uid-a": {Capture: fleetpb.Capture_CAPTURE_EXPLICIT, Generation: r.version}}
 	want := metav1.Condition{Type: "Programmed", Status: "False", Reason: "PartiallyProgrammed", Message: "0 of 1 enforcers run generation 4; " +
 		"not limited, because config.weir.dev/capture is explicit and the check API knows no pools: a; have their port captured, or select fewer pods"}
 	if diff := cmp.Diff(want, r.programmed()); diff != "" {
 		t.Errorf("programmed (-want +got):\n%s", diff)
+	}
+}
+
+// TestSessionsAreNotCopied: each part of a status looks at all of them, and there may be thousands.
+func TestSessionsAreNotCopied(t *testing.T) {
+	const pods = 2000
+	var names []string
+	for i := range pods {
+		names = append(names, fmt.Sprintf("web-%04d", i))
+	}
+	s := newScope(enforcers(names...), acknowledged(generation, names...))
+	if got := s.enforcement().status(); got.Current != pods {
+		t.Fatalf("%d pods enforce the policy, want %d", got.Current, pods)
+	}
+	if n := testing.AllocsPerRun(5, func() { s.enforcement() }); n > pods/10 {
+		t.Errorf("%d sessions are %v allocations", pods, n)
+	}
+	if got := len(fingerprint(s)); got > 64 {
+		t.Errorf("%d bytes are remembered of %d pods", got, pods)
 	}
 }

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"time"
@@ -178,7 +179,13 @@ func fingerprint(s *scope) string {
 	for _, e := range s.pods.enforcers {
 		b.WriteString("/" + string(e.uid))
 	}
-	return b.String()
+	return digest(b.String())
+}
+
+// digest returns what stands for a text that is long where an object selects thousands of pods.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
 }
 
 // report writes the status if it changed and is due, and says when to

@@ -128,17 +128,18 @@ func (s *scope) carry(limit string) int64 {
 
 // enforcement returns the pods that have to enforce the policy.
 func (s *scope) enforcement() *enforcement {
+	sessions := s.sessions()
 	r := &enforcement{
 		kind: "policy", checked: true, generation: s.policy.Generation, version: translate.Generation(s.policy),
-		pods: s.pods, sessions: make(map[string]coordinator.Session),
+		pods: s.pods, sessions: make(map[string]*coordinator.Session, len(sessions)),
 	}
-	for pod, session := range s.sessions() {
-		r.sessions[pod] = session.Session
+	for pod, session := range sessions {
+		r.sessions[pod] = &session.Session
 	}
 	return r
 }
 
 // sessions returns the session that speaks for each pod, by the pod's UID.
-func (s *scope) sessions() map[string]coordinator.PolicySession {
-	return speaking(s.observation.Sessions, func(p coordinator.PolicySession) coordinator.Session { return p.Session })
+func (s *scope) sessions() map[string]*coordinator.PolicySession {
+	return speaking(s.observation.Sessions, func(p *coordinator.PolicySession) *coordinator.Session { return &p.Session })
 }
