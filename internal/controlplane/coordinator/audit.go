@@ -27,8 +27,8 @@ func (t *term) audit(ctx context.Context) {
 				asked++
 				t.ask(asked, q)
 			}
-			t.notices.add(changed...)
-			t.poolNotices.add(t.poolAccounting.advance(now)...)
+			t.notices.Add(changed...)
+			t.poolNotices.Add(t.poolAccounting.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			sharing = t.showSharing(sharing)
 			t.bindings.sweep(t.clock.Now())

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -42,13 +41,16 @@ func TestLimitsThatMatchNothingAreObserved(t *testing.T) {
 	})
 }
 
+// gathered is longer than changes in quick succession are gathered.
+const gathered = 110 * time.Millisecond
+
 // drained reports whether somebody is notified of a change since the last call.
 func (l *leader) drained() (any bool) {
-	for synctest.Wait(); ; synctest.Wait() {
+	for {
 		select {
 		case <-l.Changed():
 			any = true
-		default:
+		case <-time.After(gathered):
 			return any
 		}
 	}

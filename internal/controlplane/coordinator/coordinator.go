@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/notices"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
@@ -133,9 +134,9 @@ type Config struct {
 type Coordinator struct {
 	Config
 	metrics         *metrics
-	notices         *notices // of policies
-	poolNotices     *notices
-	budgetNotices   *notices
+	notices         *notices.Notices // of policies
+	poolNotices     *notices.Notices
+	budgetNotices   *notices.Notices
 	waiting         *waiting
 	refusals        *connlimit.Refusals
 	streams         *streams
@@ -157,9 +158,9 @@ func New(config Config) *Coordinator {
 		streams:         newStreams(connlimit.PodsIn(heap), refusals),
 		crew:            newCrew(),
 		unauthenticated: connlimit.ConnectionsIn(heap),
-		notices:         newNotices(),
-		poolNotices:     newNotices(),
-		budgetNotices:   newNotices(),
+		notices:         notices.New(),
+		poolNotices:     notices.New(),
+		budgetNotices:   notices.New(),
 		waiting:         waits,
 		listen: func(ctx context.Context, address string) (net.Listener, error) {
 			return new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -267,15 +268,15 @@ func (c *Coordinator) Refresh(namespace string) {
 
 // Changed names policies with a change that a condition depends on.
 // Names may be repeated. The channel is never closed; it has one reader.
-func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.out }
+func (c *Coordinator) Changed() <-chan types.NamespacedName { return c.notices.Out() }
 
 // PoolsChanged names pools with a change that a condition depends on,
 // as Changed does policies.
-func (c *Coordinator) PoolsChanged() <-chan types.NamespacedName { return c.poolNotices.out }
+func (c *Coordinator) PoolsChanged() <-chan types.NamespacedName { return c.poolNotices.Out() }
 
 // BudgetsChanged names FederatedBudgets with a change that a condition
 // depends on, as Changed does policies.
-func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.budgetNotices.out }
+func (c *Coordinator) BudgetsChanged() <-chan types.NamespacedName { return c.budgetNotices.Out() }
 
 // Now returns the time of the controller's own store, and false while this process
 // does not lead.

@@ -2,10 +2,8 @@ package coordinator
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -206,67 +204,8 @@ func (c *Coordinator) ObserveBudget(namespace, name string) budget.Observation {
 	return t.budgets.Observe(namespace, name)
 }
 
-// notices passes names of policies, or of pools, on to one reader. Adding a name does not
-// wait for the reader; names that wait are held once.
-type notices struct {
-	out  chan types.NamespacedName
-	wake chan struct{}
-
-	mu      sync.Mutex
-	waiting map[types.NamespacedName]struct{}
-}
-
-func newNotices() *notices {
-	return &notices{
-		out:     make(chan types.NamespacedName),
-		wake:    make(chan struct{}, 1),
-		waiting: map[types.NamespacedName]struct{}{},
-	}
-}
-
-func (n *notices) add(names ...types.NamespacedName) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, p := range names {
-		n.waiting[p] = struct{}{}
-	}
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run passes names on until ctx is done.
-func (n *notices) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-n.wake:
-		}
-		for _, name := range n.take() {
-			select {
-			case <-ctx.Done():
-				return
-			case n.out <- name:
-			}
-		}
-	}
-}
-
-func (n *notices) take() []types.NamespacedName {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var out []types.NamespacedName
-	for name := range n.waiting {
-		out = append(out, name)
-	}
-	clear(n.waiting)
-	return out
-}
-
 // notify announces that the session's standing to these policies, and to its pools, changed.
 func (t *term) notify(s *session, policies []types.NamespacedName) {
-	t.notices.add(policies...)
-	t.poolNotices.add(slices.Collect(maps.Keys(s.servingPools()))...)
+	t.notices.Add(policies...)
+	t.poolNotices.Add(slices.Collect(maps.Keys(s.servingPools()))...)
 }

@@ -223,12 +223,10 @@ func TestNoNumberOfHoldersFallsWhileAPodIsThere(t *testing.T) {
 func (l *leader) changes() map[string]int {
 	names := map[string]int{}
 	for {
-		synctest.Wait()
 		select {
 		case name := <-l.Changed():
 			names[name.Name]++
-			continue
-		default:
+		case <-time.After(gathered):
 			return names
 		}
 	}

@@ -57,9 +57,9 @@ func (t *term) reject(s *session, rows ...rejection) {
 
 func (t *term) noticeOf(kind string, name types.NamespacedName) {
 	if kind == poolRow || kind == beatRow {
-		t.poolNotices.add(name)
+		t.poolNotices.Add(name)
 	} else {
-		t.notices.add(name)
+		t.notices.Add(name)
 	}
 }
 

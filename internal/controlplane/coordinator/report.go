@@ -114,10 +114,10 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		s.spoken = nil
 	}
 	t.accounting.doubt(doubted)
-	t.notices.add(s.setStoreErrors(storeErrors)...)
-	t.notices.add(s.setLearning(learning)...)
-	t.notices.add(s.setKeysFull(full)...)
-	t.notices.add(s.setMatches(matches)...)
+	t.notices.Add(s.setStoreErrors(storeErrors)...)
+	t.notices.Add(s.setLearning(learning)...)
+	t.notices.Add(s.setKeysFull(full)...)
+	t.notices.Add(s.setMatches(matches)...)
 	return append(wrong, t.enterPools(s, r.GetPools())...)
 }
 
@@ -137,7 +137,7 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 		before, _ := t.poolAccounting.last(s.holder(), name)
 		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder(), name, report)))
 		if before.CoordinatorError != report.CoordinatorError {
-			t.poolNotices.add(name)
+			t.poolNotices.Add(name)
 		}
 	}
 	return wrong

@@ -128,23 +128,20 @@ func TestChangesOfAPoolAreReported(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		l := lead(t, first(), sharing(p), func(c *Config) { c.Registerer = registry })
 		defer l.end()
+		time.Sleep(auditInterval / 2)
 		published := func(why string, want bool) {
 			t.Helper()
-			time.Sleep(auditInterval)
-			synctest.Wait()
 			got := false
-			for {
+			for over := time.After(2 * auditInterval); over != nil; {
 				select {
 				case name := <-l.PoolsChanged():
 					if want := (types.NamespacedName{Namespace: "shop", Name: "db"}); name != want {
 						t.Errorf("published %v, want %v", name, want)
 					}
 					got = true
-					synctest.Wait()
-					continue
-				default:
+				case <-over:
+					over = nil
 				}
-				break
 			}
 			if got != want {
 				t.Errorf("%s: published: %t, want %t", why, got, want)

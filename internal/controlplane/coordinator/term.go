@@ -145,7 +145,7 @@ func newTerm(c *Coordinator, begun records.Handover, logger logr.Logger) *term {
 		t.births = births.New(births.Config{Store: c.Births, Clock: clock.Now, Facts: t.factsOf, First: first, Moved: t.store.Close, Created: t.create})
 	}
 	if c.Budgets != nil {
-		t.budgets = c.Budgets(budget.Counts{Usage: t.accounting.usage, Values: t.accounting.values}, func(name types.NamespacedName) { t.budgetNotices.add(name) }, first)
+		t.budgets = c.Budgets(budget.Counts{Usage: t.accounting.usage, Values: t.accounting.values}, func(name types.NamespacedName) { t.budgetNotices.Add(name) }, first)
 	}
 	return t
 }
@@ -176,9 +176,9 @@ func (t *term) run(ctx context.Context) {
 	running.Go(func() { t.lookForPods(background) })
 	running.Go(func() { t.askPromises(background) })
 	running.Go(func() { t.watchReplicas(background) })
-	running.Go(func() { t.notices.run(background) })
-	running.Go(func() { t.poolNotices.run(background) })
-	running.Go(func() { t.budgetNotices.run(background) })
+	running.Go(func() { t.notices.Run(background) })
+	running.Go(func() { t.poolNotices.Run(background) })
+	running.Go(func() { t.budgetNotices.Run(background) })
 	sharing, part := context.WithCancel(background)
 	running.Go(func() { t.budgets.Run(sharing) })
 	defer t.gateways.Close()
