@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -38,6 +40,7 @@ func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
 		grpc.ReadBufferSize(0),
 		grpc.WriteBufferSize(connectionBuffer),
 		grpc.HeaderTableSize(0),
+		grpc.ForceServerCodecV2(frames{encoding.GetCodecV2(proto.Name)}),
 		grpc.StaticStreamWindowSize(receiveWindow),
 		grpc.StaticConnWindowSize(receiveWindow),
 		// As long as a sidecar may be silent. Where either side is short of processors, less
@@ -107,15 +110,14 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return errParted
 	}
 	own.serve()
-	return t.serve(ctx, stream, id, hello)
+	return t.serve(ctx, own.end, stream, id, hello)
 }
 
-// serve serves a session until it is closed, its stream breaks or ctx is done.
-func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
+// serve serves a session until it is closed, its stream breaks or ctx is done, which stop does.
+func (t *term) serve(ctx context.Context, stop context.CancelCauseFunc, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-	ctx, stop := context.WithCancelCause(ctx)
 	s := newSession(id, hello, stop)
 	var err error
 	t.crew.do(func() { err = t.enter(s) })
@@ -124,15 +126,39 @@ func (t *term) serve(ctx context.Context, stream fleetpb.Fleet_ConnectServer, id
 	}
 	defer t.sessions.serving.Done()
 	s.out.Open(func(m *fleetpb.ToHolder) bool { return s.send(ctx, stream, m) })
-	go s.receive(ctx, t, stream) // ends with the stream, which ends with this call
-	<-ctx.Done()
-	cause := context.Cause(ctx)
-	t.crew.do(func() { t.leave(s, cause) })
-	close(s.gone)
-	if errors.Is(cause, errLeft) {
-		return nil
+	context.AfterFunc(ctx, func() {
+		defer close(s.gone)
+		t.leave(s, context.Cause(ctx))
+		finish(stream, outcome(ctx))
+	})
+	s.receive(ctx, t, stream)
+	<-s.gone
+	return outcome(ctx)
+}
+
+// outcome returns the error of a stream whose context is done; nil when the holder left.
+func outcome(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, errLeft) {
+		return cause
 	}
-	return cause
+	return nil
+}
+
+// finish ends a stream by what its handler is about to return. The handler is the goroutine that receives:
+// without this it would wait for the holder. Were the stream's context ended instead, gRPC would say
+// Canceled to the holder, before the handler returns.
+func finish(stream fleetpb.Fleet_ConnectServer, err error) {
+	s, ok := status.FromError(err)
+	switch {
+	case err == nil:
+		s = status.New(codes.OK, "")
+	case !ok:
+		s = status.FromContextError(err)
+	}
+	//nolint:forcetypeassert // the transport of gRPC's own server has the method
+	_ = grpc.ServerTransportStreamFromContext(stream.Context()).(interface {
+		WriteStatus(*status.Status) error
+	}).WriteStatus(s)
 }
 
 // An arrival is a stream that arrived.

@@ -58,8 +58,7 @@ type session struct {
 	parts parting                 // orders goodbye and answers
 	close context.CancelCauseFunc // first cause wins
 
-	slots   chan struct{} // a token for each lease that async waits for
-	waiting sync.WaitGroup
+	slots   chan struct{}            // a token for each lease that async waits for
 	through map[string]chan struct{} // the same for leases of stores behind this controller, by address
 
 	// reporting is held while a report is entered, which keeps their order, and while it
@@ -147,10 +146,10 @@ func (s *session) async(ctx context.Context, f func()) {
 	case <-ctx.Done():
 		return
 	}
-	s.waiting.Go(func() {
+	go func() {
 		defer func() { <-s.slots }()
 		f()
-	})
+	}()
 }
 
 // asyncThrough calls f while receive goes on, unless maxThrough others are under way to the
@@ -167,10 +166,10 @@ func (s *session) asyncThrough(address string, f func()) bool {
 	default:
 		return false
 	}
-	s.waiting.Go(func() {
+	go func() {
 		defer func() { <-slots }()
 		f()
-	})
+	}()
 	return true
 }
 
@@ -279,17 +278,20 @@ func (s *session) send(ctx context.Context, stream fleetpb.Fleet_ConnectServer, 
 func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_ConnectServer) {
 	silence := time.AfterFunc(silenceTimeout, func() { s.close(errSilent) })
 	defer silence.Stop()
-	defer s.waiting.Wait()
 	messages := newMessageLimit()
-	var m *fleetpb.FromHolder
+	var next frame
 	var err error
 	handle := func() {
+		var m *fleetpb.FromHolder
+		if m, err = next.read(); err != nil {
+			return
+		}
 		t.throttle(ctx, s, messages)
 		t.arrive(s)
 		err = t.handle(ctx, s, m)
 	}
 	for {
-		m, err = stream.Recv()
+		err = stream.RecvMsg(&next)
 		if errors.Is(err, io.EOF) {
 			err = status.Error(codes.Canceled, "the sidecar closed the stream")
 		}

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -284,3 +286,37 @@ func (c *crew) work(next job) {
 
 // stop ends those that wait. Jobs are still done.
 func (c *crew) stop() { close(c.over) }
+
+// frames is the codec of streams. A handler may receive a message as a frame, and have another goroutine
+// read that, which takes much stack.
+type frames struct{ encoding.CodecV2 }
+
+// A frame is a message as it came, until it is read.
+type frame struct {
+	by   encoding.CodecV2
+	data mem.BufferSlice
+}
+
+// Unmarshal implements [encoding.CodecV2].
+func (c frames) Unmarshal(data mem.BufferSlice, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	data.Ref()
+	f.by, f.data = c.CodecV2, data
+	return nil
+}
+
+// read returns the message, once. The error is a status.
+func (f *frame) read() (*fleetpb.FromHolder, error) {
+	defer func() {
+		f.data.Free()
+		f.data = nil
+	}()
+	m := new(fleetpb.FromHolder)
+	if err := f.by.Unmarshal(f.data, m); err != nil {
+		return nil, status.Errorf(codes.Internal, "a message cannot be read: %v", err)
+	}
+	return m, nil
+}
