@@ -27,6 +27,7 @@ const (
 type task struct {
 	namespace string
 	podUID    string // of the one session to serve; empty for all of the namespace
+	fresh     bool   // serve those sessions of the namespace that no task was for yet
 	count     bool   // send the namespace's sessions the number of holders
 }
 
@@ -53,6 +54,10 @@ func (t *term) do(ctx context.Context, next task) error {
 		t.sendHolders(next.namespace)
 		return nil
 	}
+	if next.fresh {
+		t.publishNew(ctx, next.namespace)
+		return nil
+	}
 	if next.podUID == "" {
 		return t.publishAll(ctx, next.namespace)
 	}
@@ -65,6 +70,26 @@ func (t *term) do(ctx context.Context, next task) error {
 		return err
 	}
 	return p.to(ctx, s)
+}
+
+// publishNew serves the sessions of the namespace that are new. A fleet that comes back is served by
+// one read for all that came meanwhile. Those that cannot be served are tried again one by one.
+func (t *term) publishNew(ctx context.Context, namespace string) {
+	in := t.sessions.takeNew(namespace)
+	if len(in) == 0 {
+		return
+	}
+	p, err := t.publication(ctx, namespace)
+	for _, s := range in {
+		failed := err
+		if failed == nil {
+			failed = p.to(ctx, s)
+		}
+		if failed != nil {
+			t.log.Error(failed, "a sidecar lacks some of its configuration; trying again", "namespace", namespace, "pod", s.Pod)
+			t.tasks.AddRateLimited(task{namespace: namespace, podUID: s.PodUID})
+		}
+	}
 }
 
 func (t *term) publishAll(ctx context.Context, namespace string) error {

@@ -93,8 +93,33 @@ func TestASidecarThatConnectsIsServedAlone(t *testing.T) {
 		if err := k.term.enter(k.s); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := k.term.tasks.Get(); got != (task{namespace: "shop", podUID: k.s.PodUID}) {
-			t.Errorf("task %+v, want that of the pod", got)
+		if got, _ := k.term.tasks.Get(); got != (task{namespace: "shop", fresh: true}) {
+			t.Errorf("task %+v, want that of those that are new", got)
+		}
+		if got := k.term.sessions.takeNew("shop"); len(got) != 1 || got[0] != k.s {
+			t.Errorf("%d sessions are new, want this one", len(got))
+		}
+	})
+}
+
+// TestSidecarsThatComeTogetherAreServedByOneRead: all that came while the first was served.
+func TestSidecarsThatComeTogetherAreServedByOneRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := publishing(limited("shop", 1, 10, limiter.Second))
+		p.takes = time.Second
+		l := lead(t, &memoryTerms{}, p)
+		defer l.end()
+		var all []*sidecar
+		for i := range 20 {
+			s := l.connect(pod("shop", fmt.Sprintf("web-%d", i)), "1")
+			defer s.close()
+			all = append(all, s)
+		}
+		for _, s := range all {
+			s.config()
+		}
+		if n := l.policies.reads(); n != 2 {
+			t.Errorf("the namespace was read %d times, want once for the first and once for the others", n)
 		}
 	})
 }

@@ -233,7 +233,7 @@ func (t *term) enter(s *session) error {
 		t.poolAccounting.leave(old.holder(), old.servingPools())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
-	t.tasks.Add(task{namespace: s.Namespace, podUID: s.PodUID})
+	t.tasks.Add(task{namespace: s.Namespace, fresh: true})
 	return nil
 }
 

@@ -22,10 +22,11 @@ type sessions struct {
 	parted bool
 	byPod  map[string]*session // by pod UID
 	spaces map[string]map[*session]struct{}
+	fresh  map[string][]*session // by namespace: those that takeNew did not return yet
 }
 
 func newSessions() *sessions {
-	return &sessions{byPod: map[string]*session{}, spaces: map[string]map[*session]struct{}{}}
+	return &sessions{byPod: map[string]*session{}, spaces: map[string]map[*session]struct{}{}, fresh: map[string][]*session{}}
 }
 
 // add makes s its pod's session and returns the one it replaces, if any. It
@@ -48,7 +49,18 @@ func (ss *sessions) add(s *session) (old *session, ok bool) {
 		ss.spaces[s.Namespace] = space
 	}
 	space[s] = struct{}{}
+	ss.fresh[s.Namespace] = append(ss.fresh[s.Namespace], s)
 	return old, true
+}
+
+// takeNew returns the sessions of the namespace that were added since the last call, in the order in
+// which they came, but for those that have ended.
+func (ss *sessions) takeNew(namespace string) []*session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	taken := ss.fresh[namespace]
+	delete(ss.fresh, namespace)
+	return slices.DeleteFunc(taken, func(s *session) bool { return ss.byPod[s.PodUID] != s })
 }
 
 // remove takes s off and reports whether it was its pod's session.

@@ -192,3 +192,30 @@ func TestAGoodbyeComesBehindAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestASessionIsNewOnce, until it is taken, replaced or has ended.
+func TestASessionIsNewOnce(t *testing.T) {
+	ss := newSessions()
+	add := func(namespace, name, nonce string) *session {
+		s := newSession(pod(namespace, name), &fleetpb.Hello{BootNonce: nonce}, func(error) {})
+		ss.add(s)
+		return s
+	}
+	check := func(namespace string, want ...*session) {
+		t.Helper()
+		if got := ss.takeNew(namespace); !slices.Equal(got, want) {
+			t.Errorf("%d sessions of %s are new, want %d", len(got), namespace, len(want))
+		}
+	}
+	add("shop", "web-0", "1")
+	second, gone := add("shop", "web-1", "1"), add("shop", "web-2", "1")
+	other := add("warehouse", "web-3", "1")
+	ss.remove(gone)
+	successor := add("shop", "web-0", "2")
+	check("shop", second, successor)
+	check("shop")
+	check("warehouse", other)
+	if len(ss.fresh) != 0 {
+		t.Errorf("it remembers %v", ss.fresh)
+	}
+}
