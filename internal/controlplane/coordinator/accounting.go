@@ -238,6 +238,9 @@ func (b *accounting) report(h audit.Holder, policies []types.NamespacedName, rep
 // doubt marks what the limits admitted until now as unknown: some of what a holder counted
 // of them could not be read.
 func (b *accounting) doubt(limits []limitName) {
+	if len(limits) == 0 {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()

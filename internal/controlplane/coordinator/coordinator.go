@@ -141,6 +141,7 @@ type Coordinator struct {
 	refusals        *connlimit.Refusals
 	streams         *streams
 	crew            *crew
+	heard           heards
 	unauthenticated int                  // connections without an authenticated stream that there is room for
 	present         atomic.Pointer[term] // nil while this process does not lead
 	listen          func(ctx context.Context, address string) (net.Listener, error)

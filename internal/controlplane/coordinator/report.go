@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -66,11 +67,8 @@ func (t *term) reportEarly(s *session) {
 
 // enterReport enters what can be read of a report, and returns the rest.
 func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
-	reports := make(map[limitName]audit.Report, len(r.GetLimits()))
-	storeErrors := map[limitName]string{}
-	learning, now := map[limitName]Learning{}, time.Now()
-	full := map[limitName]KeysFull{}
-	matches := map[limitName]matches{}
+	said, now := t.heard.get(), time.Now()
+	defer t.heard.put(said)
 	var doubted []limitName
 	for _, l := range r.GetLimits() {
 		name := limitName{
@@ -94,31 +92,70 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		if !ok {
 			continue
 		}
-		report.Rows = append(reports[name].Rows, report.Rows...) // much to say comes in parts
-		report.Hottest = append(reports[name].Hottest, report.Hottest...)
-		reports[name] = report
-		storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
+		report.Rows = append(said.reports[name].Rows, report.Rows...) // much to say comes in parts
+		report.Hottest = append(said.reports[name].Hottest, report.Hottest...)
+		said.reports[name] = report
+		said.storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
 		if failed == nil {
-			learning[name] = learned
+			said.learning[name] = learned
 		}
 		if unread == nil {
-			full[name] = keys
+			said.full[name] = keys
 		}
-		matches[name] = matchesFrom(l)
+		said.matches[name] = matchesFrom(l)
 	}
 	if r.GetMore() && s.spoken == nil {
 		s.spoken = map[limitName]struct{}{}
 	}
-	t.accounting.report(s.holder(), s.policies(), reports, s.spoken, r.GetMore())
+	t.accounting.report(s.holder(), s.policies(), said.reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
 		s.spoken = nil
 	}
 	t.accounting.doubt(doubted)
-	t.notices.Add(s.setStoreErrors(storeErrors)...)
-	t.notices.Add(s.setLearning(learning)...)
-	t.notices.Add(s.setKeysFull(full)...)
-	t.notices.Add(s.setMatches(matches)...)
+	t.notices.Add(s.setStoreErrors(said.storeErrors)...)
+	t.notices.Add(s.setLearning(said.learning)...)
+	t.notices.Add(s.setKeysFull(said.full)...)
+	t.notices.Add(s.setMatches(said.matches)...)
 	return append(wrong, t.enterPools(s, r.GetPools())...)
+}
+
+// maxHeard is how many limits a report may name for its maps to be used again.
+const maxHeard = 16
+
+// A heard is what a report says of limits.
+type heard struct {
+	reports     map[limitName]audit.Report
+	storeErrors map[limitName]string
+	learning    map[limitName]Learning
+	full        map[limitName]KeysFull
+	matches     map[limitName]matches
+}
+
+// heards are used again, since thousands of sidecars report each second, and most name a limit or two.
+type heards struct{ sync.Pool }
+
+// get returns an empty one.
+func (p *heards) get() *heard {
+	if of, ok := p.Get().(*heard); ok {
+		return of
+	}
+	return &heard{
+		reports: map[limitName]audit.Report{}, storeErrors: map[limitName]string{}, learning: map[limitName]Learning{},
+		full: map[limitName]KeysFull{}, matches: map[limitName]matches{},
+	}
+}
+
+// put takes back one that is not read any more, unless it is large.
+func (p *heards) put(of *heard) {
+	if len(of.reports) > maxHeard {
+		return
+	}
+	clear(of.reports)
+	clear(of.storeErrors)
+	clear(of.learning)
+	clear(of.full)
+	clear(of.matches)
+	p.Put(of)
 }
 
 // enterPools enters what the holder says of the pools that it is served by; of one that it

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -341,4 +342,41 @@ func TestReportsOfOtherNamespacesAreIgnored(t *testing.T) {
 			t.Errorf("figures = %+v, want no overshoot", got)
 		}
 	})
+}
+
+// TestAReportAtRestLeavesLittleGarbage: each sidecar sends one each second.
+func TestAReportAtRestLeavesLittleGarbage(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector drops what is to be used again")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		k := newCaller(t, &memoryTerms{}, newShared(1), limited("shop", 1, 10, limiter.Second))
+		defer k.term.tasks.ShutDown()
+		same := counted(1, 0)
+		same.Windows = nil
+		r := &fleetpb.Report{Limits: []*fleetpb.LimitReport{same}}
+		if n := testing.AllocsPerRun(100, func() { k.term.enterReport(k.s, r) }); n > 8 {
+			t.Errorf("a report is %v allocations", n)
+		}
+	})
+}
+
+// TestALongReportLeavesNothingToTheNext, nor a short one.
+func TestALongReportLeavesNothingToTheNext(t *testing.T) {
+	for _, limits := range []int{1, maxHeard, maxHeard + 1, 100} {
+		var p heards
+		of := p.get()
+		for i := range limits {
+			name := limitName{limit: fmt.Sprint(i)}
+			of.reports[name], of.storeErrors[name], of.learning[name] = audit.Report{}, "no route", Learning{}
+			of.full[name], of.matches[name] = KeysFull{}, some
+		}
+		p.put(of)
+		if next := p.get(); len(next.reports)+len(next.storeErrors)+len(next.learning)+len(next.full)+len(next.matches) > 0 {
+			t.Errorf("after %d limits: %+v", limits, next)
+		}
+		if large := limits > maxHeard; large != (len(of.reports) > 0) {
+			t.Errorf("%d limits are used again: %t", limits, !large)
+		}
+	}
 }
