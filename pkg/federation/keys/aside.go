@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -19,6 +20,8 @@ type Aside struct {
 	Base   int64          `json:"base"`   // of every key
 	// Marks are of the groups with a key that may have been granted more than Base.
 	Marks []Mark `json:"marks,omitempty"`
+	// Shared is how many counters there are for keys that share one; 0: no key has.
+	Shared int `json:"shared,omitempty"`
 }
 
 // A Mark is how many units each key of a group may have been granted. Marks are ordered by
@@ -72,6 +75,9 @@ func (a Aside) Validate() error {
 	}
 	if a.Base < 0 || a.Base > limiter.MaxLimit {
 		return fmt.Errorf("keys with a base of %d units", a.Base)
+	}
+	if a.Shared < 0 || int64(a.Shared) > ledger.MaxKeys {
+		return fmt.Errorf("keys that share %d counters", a.Shared)
 	}
 	for i, m := range a.Marks {
 		if m.Group < 0 || m.Group >= Groups || m.Units < 1 || m.Units > limiter.MaxLimit || i > 0 && a.Marks[i-1].Group >= m.Group {

@@ -11,29 +11,33 @@ type Book struct {
 	// many: store.SharedHashOf.
 	Share func(hash string, n int) string
 
-	open  Window // that was open last
-	full  bool   // a key of it had to share a counter
-	had   map[string]int64
-	wants map[int]int64 // units that should be set aside, by group
+	open   Window // that was open last
+	shares int    // counters of it that keys share
+	full   bool   // a key of it had to share one
+	had    map[string]int64
+	wants  map[int]int64 // units that should be set aside, by group
 }
 
 // Take grants units of a key.
 func (b *Book) Take(w Window, a KeyAsk) Grant {
-	switch same := w.Length == b.open.Length; {
-	case same && w.Index < b.open.Index:
+	if !b.turnsTo(w) {
 		return Grant{}
-	case !same || w.Index > b.open.Index || b.had == nil:
-		b.had, b.wants, b.full = map[string]int64{}, map[int]int64{}, false
 	}
-	b.open = w
-	hash := a.Hash
+	own, hash := GroupOf(a.Hash), a.Hash
+	group, s := own, b.State
 	had, known := b.had[hash]
-	if most := w.keys(); !known && len(b.had) >= most {
-		hash = b.Share(hash, max(1, most/sharing))
-		had, b.full = b.had[hash], true
+	switch {
+	case !known && len(b.had) >= b.open.keys():
+		hash = b.Share(hash, b.shares)
+		had, group, b.full = b.had[hash], GroupOf(hash), true
+		w.Pool -= s.Before.Of(w, own) // a memory before may have counted it by itself
+		if s.Saved.Shared == 0 || !s.Saved.is(w) {
+			s.Saved = Aside{} // nothing is, before the record says that keys share counters
+		}
+	case s.Before.Shared > 0 && s.Before.is(w): // the key may have been one of them
+		w.Pool -= s.Before.Of(w, GroupOf(b.Share(hash, b.shares)))
 	}
-	group := GroupOf(hash)
-	g := b.State.Take(w, group, had, a.Ask)
+	g := s.Take(w, group, had, a.Ask)
 	if g.Units > 0 {
 		b.had[hash] = had + g.Units
 	}
@@ -41,6 +45,35 @@ func (b *Book) Take(w Window, a KeyAsk) Grant {
 		b.wants[group] = max(b.wants[group], g.Raise)
 	}
 	return g
+}
+
+// turnsTo begins a window if it is another one, and reports false where it is over. How many keys
+// are counted by themselves stays the same in a window: a key that moved to another counter
+// would have its limit twice.
+func (b *Book) turnsTo(w Window) bool {
+	same := w.Length == b.open.Length
+	switch {
+	case same && w.Index < b.open.Index:
+		return false
+	case same && w.Index == b.open.Index && b.had != nil:
+		w.Keys = b.open.Keys
+		b.open = w
+		return true
+	}
+	b.had, b.wants, b.full, b.open = map[string]int64{}, map[int]int64{}, false, w
+	b.shares = max(1, w.keys()/sharing)
+	if b.Before.Shared > 0 && b.Before.is(w) {
+		b.shares = b.Before.Shared
+	}
+	return true
+}
+
+// shared returns how many counters keys share, 0 where none does.
+func (b *Book) shared() int {
+	if !b.full {
+		return 0
+	}
+	return b.shares
 }
 
 // sharing is for how many keys that are counted by themselves there is one counter that the
@@ -59,7 +92,7 @@ func (b *Book) Due() bool { return len(b.wants) > 0 }
 
 // Next returns the record that sets them aside, and forgets the wants.
 func (b *Book) Next() Aside {
-	next := b.Aside(b.open, b.wants)
+	next := b.Aside(b.open, b.wants, b.shared())
 	clear(b.wants)
 	return next
 }
@@ -67,12 +100,15 @@ func (b *Book) Next() Aside {
 // Last returns the record of a memory that grants no more, of the window that it granted
 // units of last.
 func (b *Book) Last() Aside {
+	if b.had == nil {
+		return b.Before
+	}
 	used := map[int]int64{}
 	for hash, had := range b.had {
 		group := GroupOf(hash)
 		used[group] = max(used[group], had)
 	}
-	return b.Granted(b.open, used)
+	return b.Granted(b.open, used, b.shared())
 }
 
 // Room returns how full the book of the window is that was open last.

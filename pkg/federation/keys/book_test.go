@@ -79,3 +79,98 @@ func TestABookSetsAsideWhatIsWanted(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAKeyHasItsLimitOnceWhereverItIsCounted: a memory counts a key by itself that the one
+// before counted together with others, and the other way round.
+func TestAKeyHasItsLimitOnceWhereverItIsCounted(t *testing.T) {
+	const limit = 100
+	w := keys.Window{Index: 5, Pool: limit, Block: 10, Keys: 1}
+	for how, change := range map[string]func(*keys.Book) keys.Aside{
+		"a crash":     func(b *keys.Book) keys.Aside { return b.Saved },
+		"a hand-over": (*keys.Book).Last,
+	} {
+		for _, c := range []struct{ own, shared int64 }{{limit, 1}, {1, limit}, {limit, limit}} {
+			t.Run(fmt.Sprintf("%s after %d and %d", how, c.own, c.shared), func(t *testing.T) {
+				first, second := newBook(), newBook()
+				own, shared := drain(first, w, "own", c.own), drain(first, w, "shared", c.shared)
+				record := change(first)
+				if own != c.own || shared != c.shared || record.Shared != 1 {
+					t.Fatalf("%d and %d units, %+v, want one counter that keys share", own, shared, record)
+				}
+				second.State = keys.Succeed(record)
+				shared += drain(second, w, "shared", limit)
+				own += drain(second, w, "own", limit)
+				if own > limit || shared > limit {
+					t.Errorf("%d and %d units of %d", own, shared, limit)
+				}
+			})
+		}
+	}
+}
+
+// drain takes up to most units of a key one by one, and writes what is wanted.
+func drain(b *keys.Book, w keys.Window, value string, most int64) (sum int64) {
+	for sum < most {
+		g := b.Take(w, ask(value, 1))
+		sum += g.Units
+		switch {
+		case g.Lacks:
+			b.Saved = b.Next()
+		case g.Units == 0:
+			return sum
+		}
+	}
+	return sum
+}
+
+// TestNoCounterIsSharedBeforeTheRecordSaysSo: otherwise the memory that follows would not know.
+func TestNoCounterIsSharedBeforeTheRecordSaysSo(t *testing.T) {
+	b := newBook()
+	w := keys.Window{Index: 5, Pool: 100, Block: 10, Keys: 16}
+	b.Saved = keys.Aside{Index: 5, Base: 10}
+	for i := range 16 {
+		b.Take(w, ask(fmt.Sprint("own", i), 1))
+	}
+	if g := b.Take(w, ask("x", 1)); !g.Lacks || !b.Due() {
+		t.Fatalf("%+v, want that it has to be written first", g)
+	}
+	if b.Saved = b.Next(); b.Saved.Shared != 2 {
+		t.Fatalf("%+v, want two counters that keys share", b.Saved)
+	}
+	if g := b.Take(w, ask("x", 1)); g.Units != 1 {
+		t.Errorf("%+v, want a unit", g)
+	}
+	if w.Index++; b.Take(w, ask("own1", 1)).Units != 0 || b.Next().Shared != 0 {
+		t.Error("keys share counters of the window after")
+	}
+}
+
+// TestMoreKeysAreCountedByThemselvesFromTheNextWindowOn: one that got a counter of its own in
+// the open window would have its limit twice.
+func TestMoreKeysAreCountedByThemselvesFromTheNextWindowOn(t *testing.T) {
+	b := newBook()
+	w := keys.Window{Index: 5, Pool: 10, Keys: 1}
+	b.Take(w, ask("own", 1))
+	if g := b.Take(w, ask("x", 10)); g.Units != 10 {
+		t.Fatalf("%+v, want all", g)
+	}
+	w.Keys, w.Pool = 100, 12
+	if g := b.Take(w, ask("x", 10)); g.Units != 0 || g.Remaining != 2 {
+		t.Errorf("%+v, want that 2 units are left of the new limit", g)
+	}
+	w.Index++
+	b.Take(w, ask("own", 1))
+	if b.Take(w, ask("x", 12)); b.Room() != (keys.Room{Counters: 2}) {
+		t.Errorf("%+v in the next window", b.Room())
+	}
+}
+
+// TestAMemoryThatGrantedNothingHandsOverWhatItBeganWith: what those before granted of the open
+// window counts for the next one as well.
+func TestAMemoryThatGrantedNothingHandsOverWhatItBeganWith(t *testing.T) {
+	b := newBook()
+	b.State = keys.Succeed(aside)
+	if diff := cmp.Diff(aside, b.Last()); diff != "" {
+		t.Error(diff)
+	}
+}

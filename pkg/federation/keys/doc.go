@@ -18,6 +18,11 @@
 // forfeits of each key what was set aside of its group and not granted to it: a block, and as
 // much more as the busiest key of its group was granted.
 //
+// A memory counts a number of keys by themselves (Window.Keys), and those that come later in
+// a few counters that they share. The memory that follows may meet the keys in another order.
+// So the record says that keys share counters before units of one are granted, and from then
+// on what was set aside of either counter of a key counts as granted to it.
+//
 // It needs this of the keeper of the record: a write fails when the record is not the one
 // that was read, or written, last; nothing is granted before a record of this memory is
 // written; and what was set aside counts when that is known to be written.

@@ -65,9 +65,10 @@ func (s State) Take(w Window, group int, had int64, a Ask) Grant {
 }
 
 // Aside returns the record to be written next: with a block set aside of every key of the
-// window, and of each group in wants at least so many units. It never sets less aside than
-// is: a write whose answer is lost may have arrived.
-func (s State) Aside(w Window, wants map[int]int64) Aside {
+// window, of each group in wants at least that many units, and with the number of counters that
+// keys share, if any. It never sets less aside than is: a write whose answer is lost may have
+// arrived.
+func (s State) Aside(w Window, wants map[int]int64, shared int) Aside {
 	next := Aside{Length: w.Length, Index: w.Index}
 	switch {
 	case w.Length == s.Saved.Length && w.Index < s.Saved.Index:
@@ -80,16 +81,19 @@ func (s State) Aside(w Window, wants map[int]int64) Aside {
 		base += s.Before.Base
 	}
 	next.Base = min(max(next.Base, base), limiter.MaxLimit)
+	next.Shared = max(next.Shared, shared)
 	return next.raised(wants)
 }
 
 // Granted returns the record of a memory that grants no more: used are the units that the
-// busiest key of each group was granted of the window by this memory.
-func (s State) Granted(w Window, used map[int]int64) Aside {
+// busiest key of each group was granted of the window by this memory, and shared is the number
+// of counters that keys shared, if any.
+func (s State) Granted(w Window, used map[int]int64, shared int) Aside {
 	last := Aside{Length: w.Length, Index: w.Index}
 	if s.Before.is(w) {
 		last = s.Before
 	}
+	last.Shared = max(last.Shared, shared)
 	wants := make(map[int]int64, len(used))
 	for group, units := range used {
 		wants[group] = s.Before.Of(w, group) + units

@@ -51,30 +51,35 @@ func TestTake(t *testing.T) {
 func TestAside(t *testing.T) {
 	next := keys.Window{Index: 8, Pool: 100, Block: 10}
 	for _, c := range []struct {
-		name  string
-		state keys.State
-		w     keys.Window
-		wants map[int]int64
-		want  keys.Aside
+		name   string
+		state  keys.State
+		w      keys.Window
+		wants  map[int]int64
+		shared int
+		want   keys.Aside
 	}{
-		{"the first", keys.State{}, window, nil, keys.Aside{Index: 7, Base: 10}},
+		{"the first", keys.State{}, window, nil, 0, keys.Aside{Index: 7, Base: 10}},
 		{
 			"the same window",
 			keys.State{Saved: aside},
 			window,
 			map[int]int64{3: 30, 1: 20},
+			0,
 			keys.Aside{Index: 7, Base: 10, Marks: []keys.Mark{{Group: 1, Units: 20}, {Group: 3, Units: 40}}},
 		},
-		{"the next window", keys.State{Saved: aside}, next, nil, keys.Aside{Index: 8, Base: 10}},
-		{"a smaller block", keys.State{Saved: aside}, keys.Window{Index: 8, Pool: 10, Block: 1}, nil, keys.Aside{Index: 8, Base: 1}},
-		{"another memory", keys.Succeed(aside), window, nil, keys.Aside{Index: 7, Base: 20, Marks: aside.Marks}},
-		{"another memory, in the next window", keys.Succeed(aside), next, nil, keys.Aside{Index: 8, Base: 10}},
-		{"windows of another length", keys.Succeed(aside), keys.Window{Length: 2, Index: 3, Pool: 100, Block: 10}, nil, keys.Aside{Length: 2, Index: 3, Base: 10}},
-		{"no mark where the base is enough", keys.State{Saved: aside}, next, map[int]int64{3: 10}, keys.Aside{Index: 8, Base: 10}},
-		{"a window that is older than the record", keys.State{Saved: aside}, keys.Window{Index: 6, Pool: 100, Block: 10}, map[int]int64{1: 20}, aside},
+		{"the next window", keys.State{Saved: aside}, next, nil, 0, keys.Aside{Index: 8, Base: 10}},
+		{"a smaller block", keys.State{Saved: aside}, keys.Window{Index: 8, Pool: 10, Block: 1}, nil, 0, keys.Aside{Index: 8, Base: 1}},
+		{"another memory", keys.Succeed(aside), window, nil, 0, keys.Aside{Index: 7, Base: 20, Marks: aside.Marks}},
+		{"another memory, in the next window", keys.Succeed(aside), next, nil, 0, keys.Aside{Index: 8, Base: 10}},
+		{"windows of another length", keys.Succeed(aside), keys.Window{Length: 2, Index: 3, Pool: 100, Block: 10}, nil, 0, keys.Aside{Length: 2, Index: 3, Base: 10}},
+		{"no mark where the base is enough", keys.State{Saved: aside}, next, map[int]int64{3: 10}, 0, keys.Aside{Index: 8, Base: 10}},
+		{"keys that share counters", keys.State{Saved: aside}, window, nil, 2, keys.Aside{Index: 7, Base: 10, Marks: aside.Marks, Shared: 2}},
+		{"and do not any more", keys.State{Saved: keys.Aside{Index: 7, Base: 10, Shared: 2}}, window, nil, 0, keys.Aside{Index: 7, Base: 10, Shared: 2}},
+		{"nor in the next window", keys.State{Saved: keys.Aside{Index: 7, Base: 10, Shared: 2}}, next, nil, 0, keys.Aside{Index: 8, Base: 10}},
+		{"a window that is older than the record", keys.State{Saved: aside}, keys.Window{Index: 6, Pool: 100, Block: 10}, map[int]int64{1: 20}, 0, aside},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := c.state.Aside(c.w, c.wants)
+			got := c.state.Aside(c.w, c.wants, c.shared)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -91,14 +96,22 @@ func TestAside(t *testing.T) {
 func TestAMemoryThatEndsSetsNothingAside(t *testing.T) {
 	s := keys.State{Before: aside, Saved: keys.Aside{Index: 7, Base: 20, Marks: []keys.Mark{{Group: 1, Units: 30}, {Group: 3, Units: 60}}}}
 	want := keys.Aside{Index: 7, Base: 10, Marks: []keys.Mark{{Group: 1, Units: 12}, {Group: 3, Units: 45}}}
-	if diff := cmp.Diff(want, s.Granted(window, map[int]int64{1: 2, 3: 5, 4: 0})); diff != "" {
+	if diff := cmp.Diff(want, s.Granted(window, map[int]int64{1: 2, 3: 5, 4: 0}, 0)); diff != "" {
+		t.Error(diff)
+	}
+	want.Shared = 2
+	if diff := cmp.Diff(want, s.Granted(window, map[int]int64{1: 2, 3: 5}, 2)); diff != "" {
+		t.Error(diff)
+	}
+	s.Before.Shared = 2
+	if diff := cmp.Diff(want, s.Granted(window, map[int]int64{1: 2, 3: 5}, 0)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestARecordThatNobodyWroteIsRefused(t *testing.T) {
 	for name, a := range map[string]keys.Aside{
-		"window": {Index: -1}, "base": {Base: -1},
+		"window": {Index: -1}, "base": {Base: -1}, "shared": {Shared: -1}, "shared by more than there may be": {Shared: 100_001},
 		"group":    {Marks: []keys.Mark{{Group: keys.Groups, Units: 1}}},
 		"units":    {Marks: []keys.Mark{{Group: 1}}},
 		"order":    {Marks: []keys.Mark{{Group: 2, Units: 1}, {Group: 1, Units: 1}}},

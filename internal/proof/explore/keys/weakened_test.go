@@ -90,7 +90,7 @@ func weakenings() []weakening {
 		}), func(r *rules) {
 			r.aside = func(s keys.State, w keys.Window, wants map[int]int64) keys.Aside {
 				s.Saved.Marks = nil
-				return s.Aside(w, wants)
+				return s.Aside(w, wants, 0)
 			}
 		})},
 	}

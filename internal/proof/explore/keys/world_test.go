@@ -45,7 +45,8 @@ type rules struct {
 
 func production() rules {
 	return rules{
-		take: keys.State.Take, aside: keys.State.Aside, succeed: keys.Succeed,
+		take: keys.State.Take, succeed: keys.Succeed,
+		aside:   func(s keys.State, w keys.Window, wants map[int]int64) keys.Aside { return s.Aside(w, wants, 0) },
 		fill:    func(p keys.Purse, a keys.Answer, _, _ int64) keys.Purse { return p.Fill(a) },
 		open:    func(p keys.Purse, _ int64) keys.Purse { return p },
 		dropped: func(u keys.Use) keys.Use { return u },

@@ -49,10 +49,12 @@ func units(r keys.Reply) (sum int64) {
 // TestEveryKeyHasTheLimit asks for more than the limit of several keys.
 func TestEveryKeyHasTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, _, c := open(t, params(10, 3))
+		p := params(10, 3)
+		p.Keys = 3
+		_, _, c := open(t, p)
 		got := map[int]int64{}
 		for range 12 {
-			r, err := c.ApplyKeys(t.Context(), id, params(10, 3), asksFor(4, 1, 2, 3))
+			r, err := c.ApplyKeys(t.Context(), id, p, asksFor(4, 1, 2, 3))
 			if err != nil || r.Reason != ledger.Granted || r.Limit != 10 || r.ExpiresIn <= 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -63,8 +65,6 @@ func TestEveryKeyHasTheLimit(t *testing.T) {
 				got[i+1] += g.Units
 			}
 		}
-		p := params(10, 3)
-		p.Keys = 3
 		if r, err := c.ApplyKeys(t.Context(), id, p, asksFor(1, 4)); err != nil || units(r) != 1 || r.Room != (keys.Room{Counters: 4, Full: true}) {
 			t.Errorf("one key more than there is room for: %+v, %v", r, err)
 		}
