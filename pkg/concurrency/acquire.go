@@ -10,6 +10,8 @@ import (
 type Request struct {
 	// Partition is an index in Config.Slots.Partitions, or slots.Rest.
 	Partition int
+	// Key is what the limit is of, where Config.PerKey says so.
+	Key string
 }
 
 // Verdict says what became of a request that asked for a slot.
@@ -18,7 +20,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Admitted   Verdict = iota
-	Full               // as much as may be is in flight
+	Full               // as much as may be is in flight, of its key where the limit is per key
 	Overflow           // and the queue is full, too
 	Expired            // it waited as long as the queue allows
 	Canceled           // its context was done while it waited
@@ -76,9 +78,9 @@ func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 	}
 	now := g.clock.Now()
 	g.pass(now)
-	ticket, outcome := g.table.Acquire(g.instant(now), r.Partition, g.ceiling(now))
+	ticket, outcome := g.occupy(now, r)
 	if outcome == slots.Admitted {
-		return g.admit(ticket, now), Admitted, nil
+		return g.admit(ticket, r.Key, now), Admitted, nil
 	}
 	g.starve(now)
 	if outcome == slots.Queued {
@@ -88,10 +90,10 @@ func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 }
 
 // admit returns the slot of a ticket that was admitted now.
-func (g *Guard) admit(ticket slots.Ticket, now int64) Slot {
+func (g *Guard) admit(ticket slots.Ticket, key string, now int64) Slot {
 	g.admitted++
-	g.worst.Peak = max(g.worst.Peak, g.table.InFlight())
-	return Slot{guard: g, ticket: ticket, forwarded: now, fenced: g.fenced}
+	g.worst.Peak = max(g.worst.Peak, g.bounded.InFlight())
+	return Slot{guard: g, ticket: ticket, key: key, forwarded: now, fenced: g.fenced}
 }
 
 // refuse counts a request that gets no slot.

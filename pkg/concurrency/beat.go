@@ -59,12 +59,12 @@ func (l *link) succeed(seq int64) {
 func (g *Guard) command(op pool.Op, now int64) beat {
 	g.link.seq++
 	g.link.beats++
-	g.table.Mark()
+	g.bounded.Mark()
 	b := beat{
 		Command: pool.Command{
 			Op: op, Holder: g.config.Holder, Seq: g.link.seq,
 			Term: g.share.term, Applied: g.share.generation, Held: g.share.held(),
-			InFlight: g.table.InFlight(), Peak: g.table.Peak(),
+			InFlight: g.bounded.InFlight(), Peak: g.bounded.Peak(),
 		},
 		params: g.config.Params, sent: now, learned: g.law.Learned(), starved: g.eager.starved,
 	}
@@ -127,7 +127,7 @@ func (g *Guard) granted(b beat, before int64, grant pool.Grant, now int64) {
 		g.link.free = now + int64(duration(grant.Quarantined))
 	}
 	if b.Seq == g.link.seq {
-		g.table.Forget()
+		g.bounded.Forget()
 	}
 	g.link.learned = max(g.link.learned, b.learned)
 	if g.law.Learned() == g.link.learned && b.Limit == 0 {

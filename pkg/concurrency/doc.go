@@ -24,6 +24,14 @@
 //   - An answer counts only if it answers a later beat than the one in force, and
 //     shares of an earlier term or generation are refused.
 //
+// # A limit per key
+//
+// With Config.PerKey the limit is that of each key, such as a tenant. The share of the
+// holder is then a part of it for every key, and the holder reports what it has in flight
+// of the key that has the most. Shares and reserves of all holders together are at most
+// the limit, so the requests of any one key are, too. Nothing about single keys leaves
+// the process, and there may be any number of them.
+//
 // # Eager beats
 //
 // Besides the interval, a guard beats at once when that frees a share or fills one,

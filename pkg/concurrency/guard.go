@@ -30,6 +30,8 @@ type Guard struct {
 	mu      sync.Mutex // guards the rest
 	config  Config
 	table   *slots.Table
+	keys    *slots.Keys // nil: the limit is of all requests
+	bounded bounded     // the one of the two that the share bounds
 	law     *adaptive.Limit
 	share   share
 	link    link
@@ -59,6 +61,11 @@ func newGuard(cfg Config, c Coordinator, clock *monotonic.Clock) *Guard {
 		link:    link{sent: now - int64(cfg.Heartbeat.Interval), free: past},
 		waiters: map[slots.Ticket]*waiter{}, fenced: make(chan struct{}), timed: now,
 		refused: newRefusals(cfg.Slots),
+	}
+	g.bounded = g.table
+	if cfg.PerKey {
+		g.keys = slots.NewKeys()
+		g.bounded = g.keys
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.unwatch = clock.Watch(g.wake)

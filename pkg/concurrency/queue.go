@@ -83,7 +83,7 @@ func (g *Guard) pass(now int64) {
 		if !ok {
 			return
 		}
-		g.decide(ticket, decision{g.admit(ticket, now), Admitted})
+		g.decide(ticket, decision{g.admit(ticket, "", now), Admitted})
 	}
 }
 

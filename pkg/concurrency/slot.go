@@ -11,6 +11,7 @@ import (
 type Slot struct {
 	guard     *Guard
 	ticket    slots.Ticket
+	key       string
 	forwarded int64
 	fenced    <-chan struct{}
 }
@@ -50,6 +51,9 @@ func (s *Slot) Release(o Outcome) {
 	use, ok := g.table.Release(s.ticket)
 	if !ok {
 		return
+	}
+	if g.keys != nil {
+		g.keys.Release(s.key)
 	}
 	if o != Ignored {
 		took := micros(time.Duration(now - s.forwarded))

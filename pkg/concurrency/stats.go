@@ -12,7 +12,8 @@ type Stats struct {
 	Share    int64 // that it may use; 0 when it expired
 	Ceiling  int64 // that is in force
 	Inferred int64 // how many the backend bears, by what the guard infers
-	InFlight int64
+	InFlight int64 // where the limit is per key, of the key that has the most
+	Keys     int   // with a request in flight, where the limit is per key
 	Queued   int64
 
 	Fenced bool // the share expired before the coordinator answered, and nothing is admitted
@@ -52,13 +53,16 @@ func (g *Guard) Stats() Stats {
 	ceiling := g.ceiling(now)
 	s := Stats{
 		Share: g.share.held(), Ceiling: ceiling, Inferred: g.law.Limit(),
-		InFlight: g.table.InFlight(), Queued: int64(g.table.Waiting()),
+		InFlight: g.bounded.InFlight(), Queued: int64(g.table.Waiting()),
 		Local:    g.local(now),
 		Baseline: duration(g.law.Baseline()), Latency: duration(g.law.Latency()),
 		Admitted: g.admitted, Refused: g.refused.total(), Fences: g.fences, Aborted: g.aborted,
 		Beats:            g.link.beats,
 		CoordinatorError: g.link.cause, Grant: g.link.grant,
 		Partitions: make([]PartitionStats, len(g.config.Slots.Partitions)),
+	}
+	if g.keys != nil {
+		s.Keys = g.keys.Len()
 	}
 	s.Fenced = g.share.known && !g.share.live && !s.Local
 	s.Grant.Quarantined = 0
@@ -74,7 +78,7 @@ func (g *Guard) Stats() Stats {
 
 // Worst is the most that there was of something.
 type Worst struct {
-	Peak int64 // in flight in this process
+	Peak int64 // in flight in this process, as Stats.InFlight
 	// Occupied and Bound are those of the coordinator's answer in which the first
 	// exceeded the second by the most; see pool.Grant. Zero when it did not answer.
 	Occupied, Bound int64
@@ -92,7 +96,7 @@ func (g *Guard) TakeWorst() Worst {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.worst
-	g.worst = Worst{Peak: g.table.InFlight()}
+	g.worst = Worst{Peak: g.bounded.InFlight()}
 	return w
 }
 

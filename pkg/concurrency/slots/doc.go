@@ -6,6 +6,8 @@
 // goroutine or lock. Its owner calls Next after everything that may have freed a slot
 // or raised the ceiling, and Expire when Deadline has come.
 //
+// Keys are the counts of a ceiling that is of every key by itself.
+//
 // These hold:
 //   - Nothing is admitted at or over the ceiling. When it falls, what is in flight
 //     stays and drains.

@@ -75,6 +75,9 @@ func (f *fleet) encodeHolder(e *encoder, w *world, n int) {
 	if h.inflight > 0 {
 		e.add(h.over - w.ticks)
 	}
+	if f.keys > 0 {
+		e.add(h.of[:]...)
+	}
 	if f.peaks {
 		e.add(h.peak, h.since)
 	}

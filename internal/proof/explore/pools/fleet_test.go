@@ -15,6 +15,7 @@ type fleet struct {
 	holders  int
 	policies []pool.Params // the first is in force; each holder hears of the next ones in order
 	opinions []int64       // limits that holders may infer, 0 for none; none at all without them
+	keys     int           // of requests, each of which has the limit for itself; 0 when the limit is of all requests
 
 	late    int   // of how many holders beats and answers take any time, and may be lost; otherwise a beat is one step
 	strays  bool  // a beat may arrive that was given up, or that arrived already, however long ago it was sent
@@ -47,6 +48,7 @@ type rules struct {
 	counts  func(h *holder, g pool.Grant) bool   // whether an answer is applied
 	takes   func(g pool.Grant, held int64) int64 // the share that a holder with held slots in use takes from an answer
 	since   func(sent, received int64) int64     // when the life of a share begins
+	fullest func(of byKey) int64                 // what a holder reports of what it has in flight of each key
 	busy    bool                                 // a holder leaves with work in flight, and does not report
 	sameAs  bool                                 // a process that starts takes the name of the one before it
 	reuses  bool                                 // generations begin again when a holder joins again
@@ -68,7 +70,8 @@ func production() rules {
 			}
 			return g.Share
 		},
-		since: func(sent, _ int64) int64 { return sent },
+		since:   func(sent, _ int64) int64 { return sent },
+		fullest: func(of byKey) int64 { return of.count().InFlight() },
 	}
 }
 
@@ -102,7 +105,8 @@ type holder struct {
 	heard    int64 // of the last one that arrived
 	answered int64 // of the last one whose answer was applied
 	share    share
-	inflight int64
+	inflight int64 // of the key that has the most, where the limit is of every key
+	of       byKey
 	over     int64 // when what runs under a share is over
 
 	beat    *beat   // under way to the coordinator
@@ -179,8 +183,13 @@ func (f *fleet) held(w *world, n int) int64 {
 
 func (w *world) inflight() int64 {
 	var total int64
+	var of byKey
 	for _, h := range w.holders {
 		total += h.inflight
+		of = of.plus(h.of)
+	}
+	if of != (byKey{}) {
+		return of.most()
 	}
 	return total
 }

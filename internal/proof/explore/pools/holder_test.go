@@ -8,6 +8,10 @@ const silent = -1
 // work lets requests come and go.
 func (f *fleet) work(w world, n int, emit emitter) {
 	h := w.holders[n]
+	if f.keys > 0 {
+		f.workByKey(w, n, emit)
+		return
+	}
 	if h.up && h.inflight < f.held(&w, n) {
 		v := w
 		v.holders[n].admit()
@@ -77,6 +81,9 @@ func (f *fleet) send(w *world, n int, op pool.Op, opinion int64) beat {
 		Held: f.held(w, n), InFlight: h.inflight, Peak: max(h.peak, h.inflight), Limit: opinion,
 	}
 	h.since = h.inflight
+	if f.keys > 0 {
+		c.InFlight = f.rules.fullest(h.of)
+	}
 	if op == pool.Leave {
 		c.InFlight, c.Peak = 0, 0
 	}

@@ -39,7 +39,7 @@ func (f *fleet) tickOn(w world) world {
 	for n := range f.holders {
 		h := &w.holders[n]
 		if w.ticks >= h.over {
-			h.inflight = 0
+			h.inflight, h.of = 0, byKey{}
 		}
 		if f.peaks && h.beat != nil && w.ticks >= h.beat.sent+f.ttl() {
 			h.beat = nil

@@ -60,7 +60,7 @@ func models() []model {
 		{"holders that leave", 3, fleetOf(func(f *fleet) { f.late, f.leaves, f.starts = 1, true, 1 }, poolOf(2, 2))},
 		{"pods that start again", 3, fleetOf(func(f *fleet) { f.late, f.starts = 1, 2 }, poolOf(2, 1))},
 		{"pods that start again, beats that arrive again", 2, fleetOf(func(f *fleet) { f.late, f.strays, f.starts = 1, true, 1 }, poolOf(1, 1))},
-	}, misfortunes()...)
+	}, append(misfortunes(), modelsByKey()...)...)
 }
 
 func misfortunes() []model {
@@ -144,14 +144,18 @@ func TestModelsDoWhatTheySay(t *testing.T) {
 
 // vocabulary returns what has to happen in a model.
 func (f *fleet) vocabulary() map[string]bool {
-	verbs := map[string]bool{"admits": true, "finishes": true, "a tick passes": true}
+	verbs := map[string]bool{"a tick passes": true}
 	for verb, on := range map[string]bool{
-		"beats and has a share of":                       f.late < f.holders,
-		"sends beat":                                     f.late > 0,
-		"is heard with beat":                             f.late > 0,
-		"hears that its share is":                        f.late > 0,
-		"gives its beat up":                              f.late > 0,
-		"is heard with stray beat":                       f.strays,
+		"admits":                   f.keys == 0,
+		"finishes":                 f.keys == 0,
+		"admits a request of gold": f.keys > 0,
+		"finishes one of free":     f.keys > 0,
+		"beats and has a share of": f.late < f.holders,
+		"sends beat":               f.late > 0,
+		"is heard with beat":       f.late > 0,
+		"hears that its share is":  f.late > 0,
+		"gives its beat up":        f.late > 0,
+		"is heard with stray beat": f.strays,
 		"gives up, and it may arrive nevertheless, beat": f.strays,
 		"is heard, and may be once more, with beat":      f.strays,
 		"hears late that its share is":                   f.overdue,

@@ -1,6 +1,7 @@
 package pools_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
@@ -31,7 +32,9 @@ func strict(change func(*fleet), without func(*rules), policies ...pool.Params) 
 	return f
 }
 
-func weakenings() []weakening { return append(weakHolders(), weakCoordinators()...) }
+func weakenings() []weakening {
+	return slices.Concat(weakHolders(), weakCoordinators(), weakenedByKey())
+}
 
 // weakHolders are weakenings of what holders do.
 func weakHolders() []weakening {
