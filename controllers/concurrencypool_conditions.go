@@ -27,11 +27,31 @@ func poolConditionsOf(s *poolScope) []metav1.Condition {
 	return []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the pool is valid"}, s.doubts...), "; ")),
 		s.enforcement().programmed(),
-		poolWithinBound(s),
+		withinBounds(s),
 		coordinatorReachable(s),
 		saturated(s),
 		s.enforcement().ready(),
 	}
+}
+
+// withinBounds reports whether what was in flight stayed within the limit, and that of every
+// value within the limit per value: the one of which less good is known.
+func withinBounds(s *poolScope) metav1.Condition {
+	c := poolWithinBound(s)
+	k, ok := s.perKey()
+	if !ok || c.Status == metav1.ConditionFalse {
+		return c
+	}
+	of := poolWithinBound(k)
+	switch {
+	case of.Status == metav1.ConditionTrue && c.Status == metav1.ConditionTrue:
+		c.Message += "; by value of the key, " + of.Message
+		return c
+	case of.Status == metav1.ConditionFalse, c.Status == metav1.ConditionTrue && of.Reason != v1alpha1.NoTrafficReason:
+		of.Message = "by value of the key, " + of.Message
+		return of
+	}
+	return c
 }
 
 // poolWithinBound reports whether what was in flight stayed within the limit.
@@ -115,8 +135,11 @@ func coordinatorReachable(s *poolScope) metav1.Condition {
 	const kind = v1alpha1.CoordinatorReachableCondition
 	var failures []string
 	for _, session := range s.observation.Sessions {
-		if r := session.Report; r != nil && r.CoordinatorError != "" {
-			failures = append(failures, session.Pod+" ("+r.CoordinatorError+")")
+		for _, r := range []*poolaudit.Report{session.Report, session.Keys} {
+			if r != nil && r.CoordinatorError != "" {
+				failures = append(failures, session.Pod+" ("+r.CoordinatorError+")")
+				break
+			}
 		}
 	}
 	if len(failures) > 0 {
@@ -145,9 +168,19 @@ func (s *poolScope) cutOff() string {
 	return "; without a share, so they refuse every request: " + nameSome(names)
 }
 
-// saturated reports whether requests find no slot, and says in any case why the limit
-// is where it is.
+// saturated reports whether requests find no slot of the pool, and says in any case why the
+// limit is where it is, and when that of a value of the key does not go round.
 func saturated(s *poolScope) metav1.Condition {
+	c := poolSaturated(s)
+	if f := s.observation.Keys; f != nil && f.Limit > 0 && f.Limit < f.Holders {
+		c.Message += fmt.Sprintf("; every value of the key has %d slots, fewer than the %d pods that share them, so some have none and refuse every request that has the key: raise key.limit",
+			f.Limit, f.Holders)
+	}
+	return c
+}
+
+// poolSaturated is saturated without the key.
+func poolSaturated(s *poolScope) metav1.Condition {
 	const kind = v1alpha1.SaturatedCondition
 	f, ok := s.figures()
 	switch {

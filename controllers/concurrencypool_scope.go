@@ -110,17 +110,42 @@ func labelled(labels map[string]string) string {
 // of this one.
 func (s *poolScope) observe(o coordinator.PoolObservation) {
 	s.observation = o
-	if o.Figures == nil {
-		return
+	s.observation.Figures, s.observation.Keys = s.since(o.Figures), s.since(o.Keys)
+	if s.enforced.Key == nil {
+		s.observation.Keys = nil // of a generation before
 	}
-	f := *o.Figures
+}
+
+// since returns figures of this generation, nil for none.
+func (s *poolScope) since(known *poolaudit.Figures) *poolaudit.Figures {
+	if known == nil {
+		return nil
+	}
+	f := *known
 	if f.Generation != s.enforced.Generation {
 		if f.Verdict != audit.NoTraffic {
 			f.Verdict = audit.Starting
 		}
 		f.Pending, f.Overshoot, f.UnderUtilization = true, nil, nil
 	}
-	s.observation.Figures = &f
+	return &f
+}
+
+// perKey returns the scope of the limit per value of the key, in which reports and figures
+// are those of that limit, and false for a pool without one.
+func (s *poolScope) perKey() (*poolScope, bool) {
+	pool := s.enforced.PerKey()
+	if pool == nil {
+		return nil, false
+	}
+	k := *s
+	k.enforced = *pool
+	k.observation.Figures, k.observation.Keys = s.observation.Keys, nil
+	k.observation.Sessions = slices.Clone(s.observation.Sessions)
+	for i := range k.observation.Sessions {
+		k.observation.Sessions[i].Report = s.observation.Sessions[i].Keys
+	}
+	return &k, true
 }
 
 // figures returns what was measured, and false when no sidecar reported.

@@ -55,6 +55,7 @@ func (s *poolScope) describe(f poolaudit.Figures, status *v1alpha1.ConcurrencyPo
 	if u := f.UnderUtilization; u != nil {
 		status.UnderUtilization = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
 	}
+	status.Keys = s.keys()
 	status.Partitions = s.partitions(f)
 	status.Shares = s.shares()
 }
@@ -83,6 +84,25 @@ func poolOvershoot(o *poolaudit.Overshoot) *v1alpha1.Overshoot {
 		out.Bound = new(int64(0))
 	}
 	return out
+}
+
+// keys returns the figures of the limit per value of the key, nil when nothing is known.
+func (s *poolScope) keys() *v1alpha1.PoolKeysStatus {
+	f := s.observation.Keys
+	if f == nil || f.Pending || f.Limit == 0 {
+		return nil
+	}
+	status := &v1alpha1.PoolKeysStatus{
+		Limit: f.Limit, InFlight: &f.InFlight,
+		RejectedPerSecond: new(int64(math.Round(f.RejectedPerSecond))),
+		Overshoot:         poolOvershoot(f.Overshoot),
+	}
+	for _, session := range s.sessions() {
+		if r := session.Keys; r != nil && (status.SmallestShare == nil || r.Share < *status.SmallestShare) {
+			status.SmallestShare = new(r.Share)
+		}
+	}
+	return status
 }
 
 // partitions returns the figures of each partition of the spec, in its order.

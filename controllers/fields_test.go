@@ -53,6 +53,7 @@ func TestEveryFigureOfAPoolIsShown(t *testing.T) {
 	other.Limit, other.Overshoot = 18, &poolaudit.Overshoot{WorstTime: now.Add(time.Second)}
 	fieldtest.Matter(t, []*poolaudit.Figures{in, &other}, func(f *poolaudit.Figures) (any, error) {
 		s := newPoolScope(enforcing(func(p *policy.Pool) { p.Partitions = []policy.Partition{{Name: "gold"}} }))
+		s.observation.Keys = f
 		var status v1alpha1.ConcurrencyPoolStatus
 		s.describe(*f, &status)
 		status.Shares = nil // which are not of figures
@@ -64,6 +65,7 @@ func TestEveryFigureOfAPoolIsShown(t *testing.T) {
 		"ConcurrencyPoolStatus.Summary", "ConcurrencyPoolStatus.Shares", // which are not of figures
 		"ConcurrencyPoolStatus.MeasuredAt", // which is now
 		"PoolLimitStatus.FixedBy",          // of the range: TestStatusOfAPool
+		"PoolKeysStatus.SmallestShare",     // of reports: TestStatusOfALimitPerKey
 		"Overshoot.Completeness", "Overshoot.Excess", "PartitionStatus.Name")
 }
 

@@ -155,6 +155,13 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(m, has(m.descriptors))",reason=FieldValueForbidden,message="descriptors are of calls of the rate limit service, which need no slot: remove them, or move them to a RateLimitPolicy"
 	Exempt []Match `json:"exempt,omitempty"`
 
+	// key gives the requests of each value, such as those of a tenant or of a
+	// model, a limit of their own. A request needs a slot of its value and one of
+	// the pool. It waits for that of the pool only: one whose value has its limit
+	// in flight is refused at once. Absent: only the pool has a limit.
+	// +optional
+	Key *PoolKey `json:"key,omitempty"`
+
 	// partitions keep parts of every pod's share for some requests, also while
 	// these do not use them. A request belongs to the first that matches it. At
 	// most 16.

@@ -1,5 +1,41 @@
 package v1alpha1
 
+// PoolKey gives the requests of each value of its parts a limit of their own,
+// besides that of all requests.
+type PoolKey struct {
+	// parts are 1 to 4 sources whose values together say whose a request is. All
+	// types but ClientIP, PeerIdentity and Descriptor, and claims that are not
+	// verified: take those from a header that the proxy in front of the pods sets.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.type == b.type && (has(a.header) ? a.header.name.lowerAscii() : '') == (has(b.header) ? b.header.name.lowerAscii() : '') && (has(a.queryParam) ? a.queryParam.name : '') == (has(b.queryParam) ? b.queryParam.name : '') && (has(a.jwtClaim) ? [a.jwtClaim.claim, a.jwtClaim.header.lowerAscii()] : []) == (has(b.jwtClaim) ? [b.jwtClaim.claim, b.jwtClaim.header.lowerAscii()] : []) && (has(a.expression) ? a.expression : '') == (has(b.expression) ? b.expression : '')))",message="two parts have the same source: remove one"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(p, p.type == 'ClientIP' || p.type == 'PeerIdentity')",reason=FieldValueForbidden,message="a pool knows no proxy that says who the client is: use type Header with a header that the proxy sets"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(p, p.type == 'Descriptor')",reason=FieldValueForbidden,message="descriptors are of calls of the rate limit service, which need no slot: use another type, or a RateLimitPolicy"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(p, has(p.jwtClaim) && p.jwtClaim.verification == 'Verified')",reason=FieldValueForbidden,message="a pool verifies no token: set verification to Unverified, or use type Header with a header that a gateway sets after it verified the token"
+	Parts []KeyPart `json:"parts"`
+
+	// onMissing says what happens to a request that lacks one of the parts, or has
+	// several values of it that differ: apps do not agree on which of them counts.
+	// Shared, the default, counts all such requests for one value.
+	// Skip lets those that lack one need only a slot of the pool, and counts the
+	// others as Shared.
+	// Reject refuses them with 400.
+	// +optional
+	// +kubebuilder:default=Shared
+	OnMissing OnMissing `json:"onMissing,omitempty"`
+
+	// limit is how many requests of one value the pods may have in flight
+	// together, 1 to 1000000. Each pod may have its part of it, so choose several
+	// times the number of pods: with less than that some pods refuse every request
+	// that has the key.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Limit int64 `json:"limit"`
+}
+
 // Partition keeps a part of every pod's share for some requests. It is kept
 // also while they do not use it.
 type Partition struct {

@@ -23,6 +23,8 @@ func TestDefaultsOfPools(t *testing.T) {
 		"an empty coordinator is the controller":   {poolWith(`coordinator: {}`), []string{"coordinator"}, `{type: Controller}`},
 		"connections are not encrypted":            {coordinator(`type: Redis, redis: {address: "r:1"}`), []string{"coordinator"}, `{type: Redis, redis: {address: "r:1", tls: Disabled}}`},
 		"a partition has what others leave":        {partitions(`[{name: a}]`), []string{"partitions"}, `[{name: a, guaranteedPercent: 0}]`},
+		"a key shares what lacks it":               {poolKey(`limit: 4, parts: [{type: Path}]`), []string{"key"}, `{limit: 4, onMissing: Shared, parts: [{type: Path}]}`},
+		"there is no key":                          {poolWith(``), []string{"key"}, ``},
 		"there is no queue":                        {poolWith(``), []string{"queue"}, ``},
 		"an empty response is 503":                 {poolWith(`response: {}`), []string{"response"}, `{statusCode: 503}`},
 		"an empty selector stays one of every pod": {poolWith(``), []string{"podSelector"}, `{}`},

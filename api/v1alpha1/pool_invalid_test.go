@@ -10,6 +10,8 @@ func poolWith(fields string) string { return `{` + selectAll + `, limit: {max: 1
 
 func poolLimit(fields string) string { return `{` + selectAll + `, limit: {` + fields + `}}` }
 
+func poolKey(fields string) string { return poolWith(`key: {` + fields + `}`) }
+
 func poolAlgorithm(fields string) string { return poolWith(`algorithm: {` + fields + `}`) }
 
 func heartbeat(fields string) string { return poolWith(`heartbeat: {` + fields + `}`) }
@@ -24,6 +26,19 @@ var invalidPools = map[string]invalid{
 	"no podSelector":                 {`{limit: {max: 1}}`, "spec.podSelector", "Required value"},
 	"a podSelector that is a string": {`{podSelector: "app=checkout", limit: {max: 1}}`, "spec.podSelector", "must be of type object"},
 	"a mode that does not exist":     {poolWith(`mode: DryRun`), "spec.mode", `supported values: "Enforce", "Shadow"`},
+
+	"a key without parts":            {poolKey(`limit: 1`), "spec.key.parts", "Required value"},
+	"a key without a limit":          {poolKey(`parts: [{type: Path}]`), "spec.key.limit", "Required value"},
+	"a limit per key of zero":        {poolKey(`parts: [{type: Path}], limit: 0`), "spec.key.limit", "should be greater than or equal to 1"},
+	"a limit per key of too many":    {poolKey(`parts: [{type: Path}], limit: 1000001`), "spec.key.limit", "should be less than or equal to 1000000"},
+	"five parts of a key":            {poolKey(`limit: 1, parts: [{type: Path}, {type: Host}, {type: Method}, {type: QueryParam, queryParam: {name: a}}, {type: QueryParam, queryParam: {name: b}}]`), "spec.key.parts", "must have at most 4 items"},
+	"a part that comes twice":        {poolKey(`limit: 1, parts: [{type: Header, header: {name: x-tenant}}, {type: Header, header: {name: X-Tenant}}]`), "spec.key.parts", "remove one"},
+	"a key of the client's address":  {poolKey(`limit: 1, parts: [{type: ClientIP}]`), "spec.key.parts", "use type Header with a header that the proxy sets"},
+	"a key of the peer":              {poolKey(`limit: 1, parts: [{type: PeerIdentity}]`), "spec.key.parts", "use type Header with a header that the proxy sets"},
+	"a key of descriptors":           {poolKey(`limit: 1, parts: [{type: Descriptor, descriptor: {key: a}}]`), "spec.key.parts", "use another type, or a RateLimitPolicy"},
+	"a key of a verified claim":      {poolKey(`limit: 1, parts: [{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: a}}]`), "spec.key.parts", "set verification to Unverified"},
+	"a part without its header":      {poolKey(`limit: 1, parts: [{type: Header}]`), "spec.key.parts[0].header", "set header.name"},
+	"an onMissing that is not known": {poolKey(`limit: 1, parts: [{type: Path}], onMissing: Ignore`), "spec.key.onMissing", `supported values: "Shared", "Skip", "Reject"`},
 
 	"no limit":                       {`{` + selectAll + `}`, "spec.limit", "Required value"},
 	"a limit without max":            {poolLimit(`min: 1`), "spec.limit.max", "Required value"},

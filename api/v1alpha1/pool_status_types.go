@@ -77,6 +77,11 @@ type ConcurrencyPoolStatus struct {
 	// +optional
 	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
 
+	// keys are the figures of the limit per value of spec.key. Absent without a
+	// key.
+	// +optional
+	Keys *PoolKeysStatus `json:"keys,omitempty"`
+
 	// partitions are the figures of each partition, in the order of the spec.
 	// +optional
 	// +listType=map
@@ -159,6 +164,37 @@ type PartitionStatus struct {
 	// been.
 	// +optional
 	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
+}
+
+// PoolKeysStatus is what was measured of the limit per value of a key.
+type PoolKeysStatus struct {
+	// limit is how many requests of one value may be in flight together.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Limit int64 `json:"limit"`
+
+	// inFlight is the sum, over all pods, of what each has in flight of the value
+	// that has the most there: no value has more.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	InFlight *int64 `json:"inFlight,omitempty"`
+
+	// smallestShare is how many requests of one value the pod with the smallest
+	// part of the limit may have in flight. With 0 it refuses every request that
+	// has the key.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SmallestShare *int64 `json:"smallestShare,omitempty"`
+
+	// rejectedPerSecond is what the pods refused because of this limit; in Shadow,
+	// what they would have. It is not counted in the pool's.
+	// +optional
+	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
+
+	// overshoot is what was in flight of a value beyond the limit, at most: no
+	// value had more.
+	// +optional
+	Overshoot *Overshoot `json:"overshoot,omitempty"`
 }
 
 // PodShare is what one pod may use of the limit.

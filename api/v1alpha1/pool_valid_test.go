@@ -31,6 +31,8 @@ var validPools = map[string]string{
 	"a coordinator behind Sentinels":  coordinator(`type: Redis, redis: {sentinel: {primary: mymaster, addresses: ` + repeat(16, `"s%d:26379"`) + `}}`),
 	"a coordinator in a cluster":      coordinator(`type: Redis, redis: {cluster: {addresses: ` + repeat(16, `"s%d:6379"`) + `}}`),
 	"a Postgres coordinator":          coordinator(`type: Postgres, postgres: {address: "pg:5432", database: weir}`),
+	"the smallest limit per key":      poolKey(`limit: 1, parts: [{type: Path}]`),
+	"the largest limit per key":       poolKey(`limit: 1000000, onMissing: Reject, parts: [{type: Header, header: {name: x-tenant}}, {type: JWTClaim, jwtClaim: {claim: sub}}, {type: Expression, expression: "request.method"}, {type: QueryParam, queryParam: {name: model}}]`),
 	"eight matches":                   poolWith(`match: ` + repeat(8, `{methods: `+repeat(16, `M%d`)+`, paths: `+repeat(16, `{value: /%d}`)+`, headers: `+repeat(16, `{name: x-%d, value: live}`)+`}`)),
 	"eight exemptions":                poolWith(`exempt: ` + repeat(8, `{methods: `+repeat(16, `M%d`)+`, paths: `+repeat(16, `{value: /%d}`)+`, headers: `+repeat(16, `{name: x-%d, value: live}`)+`}`)),
 	"16 partitions of everything": partitions(repeat(16, `{name: p%d, guaranteedPercent: 6, match: `+
@@ -56,7 +58,7 @@ func TestValidPoolsAreAccepted(t *testing.T) {
 }
 
 func TestUnknownFieldsOfPoolsAreRefused(t *testing.T) {
-	for _, field := range []string{"targetRefs: []", "scope: Fleet", "limits: []", "coordinator: {type: Controller, etcd: {}}"} {
+	for _, field := range []string{"targetRefs: []", "scope: Fleet", "limits: []", "coordinator: {type: Controller, etcd: {}}", "key: {limit: 1, parts: [{type: Path}], maxKeys: 1}"} {
 		t.Run(field, func(t *testing.T) {
 			err := server.Create(t.Context(), newPool(t, poolWith(field)), client.DryRunAll, client.FieldValidation("Strict"))
 			if err == nil || !strings.Contains(err.Error(), `unknown field "spec.`) {

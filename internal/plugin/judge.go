@@ -166,13 +166,33 @@ func worst(answers []string) string {
 	}
 }
 
-// poolRow returns the row of a pool.
+// ofKey stands in the place of a limit's name for the limit per key of a pool.
+const ofKey = "(per key)"
+
+// poolRow returns the row of a pool, or of its limit per key: of every value as much is left as
+// of the one that has the most in flight, at least.
 func poolRow(p *policy.CompiledPool, r *policy.Request, config *sidecarConfig) explainRow {
-	row := explainRow{Object: "concurrencypool/" + p.Pool.Name, Result: "unmatched", shadow: config.Mode != "enforce" || p.Shadow()}
+	object, perKey := policy.PoolName(p.Pool.Name)
+	row := explainRow{Object: "concurrencypool/" + object, Result: "unmatched", shadow: config.Mode != "enforce" || p.Shadow()}
+	if perKey {
+		row.Limit = ofKey
+	}
 	if p.Exempt(r) {
 		return row
 	}
 	row.Result = "counted"
+	switch value, outcome, _ := p.Value(r); {
+	case outcome == policy.Skipped:
+		row.Result = "skipped"
+		return row
+	case outcome == policy.Rejected:
+		row.Result, row.Answer, row.Reason = "rejected", refuses, row.passing("a part of the key is missing")
+		return row
+	case perKey && value == policy.MissingValue():
+		row.Value = new("(missing)")
+	case perKey:
+		row.Value = &value
+	}
 	if i := p.Partition(r); i != slots.Rest {
 		row.Limit = p.Pool.Partitions[i].Name
 	}
@@ -186,6 +206,9 @@ func poolRow(p *policy.CompiledPool, r *policy.Request, config *sidecarConfig) e
 	switch {
 	case *row.Left > 0:
 		row.Answer = admits
+	case perKey && s.Share > 0:
+		row.Left = nil // of the value that has the most, which need not be this one
+		row.Answer, row.Reason = unclear, row.passing("the pod has its part of the limit in flight of a value of the key, and refuses the request if it has this one")
 	case s.Share == 0:
 		row.Answer, row.Reason = refuses, row.passing("the pod has no share of the pool now")
 	default:

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -253,6 +254,37 @@ func TestExplainedPools(t *testing.T) {
 			snapshot.Pool.Mode = policy.Shadow
 			if found := answer(t, enforce.Enforce, snapshot, states...).ask(t, "GET /"); found.Answer != admits {
 				t.Errorf("in Shadow it says %+v", found)
+			}
+		})
+	}
+}
+
+func TestExplainedLimitsPerKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		onMissing      policy.OnMissing
+		inFlight       int64
+		headers        []string
+		answer, result string
+		value          *string
+	}{
+		"a value below the limit":      {policy.Shared, 1, []string{"x-tenant: gold"}, admits, "counted", new("gold")},
+		"some value at the limit":      {policy.Shared, 2, []string{"x-tenant: gold"}, unclear, "counted", new("gold")},
+		"the key is missing and skips": {policy.Skip, 2, nil, "", "skipped", nil},
+		"the key is missing, refused":  {policy.Reject, 0, nil, refuses, "rejected", nil},
+		"the key is missing, shared":   {policy.Shared, 0, nil, admits, "counted", new("(missing)")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot := policy.Snapshot{Cluster: "test"}
+			all := withPool(t, &snapshot, 4, 0)
+			snapshot.Pool.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-tenant"}}, OnMissing: tc.onMissing, Limit: 2}
+			perKey := pools.State{Pool: snapshot.Pool.PerKey(), Stats: concurrency.Stats{Share: 2, Ceiling: 2, InFlight: tc.inFlight}}
+			found := answer(t, enforce.Enforce, snapshot, perKey, all).ask(t, "GET /", tc.headers...)
+			row := found.Items[0]
+			if len(found.Items) != 2 || row.Object != "concurrencypool/checkout" || row.Limit != "(per key)" || row.Answer != tc.answer || row.Result != tc.result || !reflect.DeepEqual(row.Value, tc.value) {
+				t.Errorf("it says %+v", found.Items)
+			}
+			if other := found.Items[1]; other.Limit != "" || other.Answer != admits || *other.Left != 4 {
+				t.Errorf("of the pool it says %+v", other)
 			}
 		})
 	}

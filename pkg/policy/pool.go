@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -30,11 +31,20 @@ type Pool struct {
 	OnCoordinatorOutage OutageAction `json:"onCoordinatorOutage"`
 
 	Match      []Match     `json:"match,omitempty"`      // one must match for a request to need a slot; none means every request
+	Key        *PoolKey    `json:"key,omitempty"`        // nil: only the limit of all requests
 	Exempt     []Match     `json:"exempt,omitempty"`     // requests that one of these matches need no slot
 	Partitions []Partition `json:"partitions,omitempty"` // at most 16; the first that matches is the request's
 	Queue      *Queue      `json:"queue,omitempty"`      // nil: a request that finds no slot is refused at once
 	// StatusCode answers a request that finds no slot: 503 or 429.
 	StatusCode int `json:"statusCode"`
+}
+
+// A PoolKey gives the requests of every value of a key a limit of their own, besides that of
+// all requests.
+type PoolKey struct {
+	Parts     []KeyPart `json:"parts"` // at least 1, at most MaxParts; none of the client's address
+	OnMissing OnMissing `json:"onMissing"`
+	Limit     int64     `json:"limit"` // of requests of one value that the fleet has in flight
 }
 
 // LimitRange bounds the fleet's limit, 1 ≤ Min ≤ Initial ≤ Max ≤ pool.MaxLimit. Where
@@ -168,7 +178,42 @@ var (
 )
 
 func (p *Pool) compare(q *Pool) int {
-	return cmp.Or(cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name))
+	name, perKey := PoolName(p.Name)
+	other, otherPerKey := PoolName(q.Name)
+	c := cmp.Or(cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(name, other))
+	switch {
+	case c != 0 || perKey == otherPerKey:
+		return c
+	case perKey:
+		return -1 // a request waits for a slot of the pool with that of its key, not the other way round
+	default:
+		return 1
+	}
+}
+
+// keySuffix ends the name of what PerKey returns. No object has a name with a slash.
+const keySuffix = "/key"
+
+// PoolName returns the name of the object that a pool is of, and whether the pool is its
+// limit per key.
+func PoolName(name string) (object string, isPerKey bool) { return strings.CutSuffix(name, keySuffix) }
+
+// PerKeyName returns the name of the limit per key of the pool that an object is.
+func PerKeyName(object string) string { return object + keySuffix }
+
+// PerKey returns the pool that divides the limit per key, nil for a pool without a key and for
+// one that is such a limit itself. Its limit is that of every value: a holder may have its share
+// in flight of each of them.
+func (p *Pool) PerKey() *Pool {
+	if _, itself := PoolName(p.Name); itself || p.Key == nil {
+		return nil
+	}
+	k := *p
+	k.Name = PerKeyName(p.Name)
+	k.Limit = LimitRange{Min: p.Key.Limit, Initial: p.Key.Limit, Max: p.Key.Limit}
+	k.Algorithm, k.Aggregate = LimitAlgorithm{Type: FixedLimit}, Median
+	k.Partitions, k.Queue = nil, nil
+	return &k
 }
 
 // Params returns what a coordinator divides the pool by.

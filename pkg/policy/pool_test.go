@@ -57,8 +57,15 @@ func fullPool() policy.Snapshot {
 	})
 }
 
+// keyedPool has a limit per key.
+func keyedPool() policy.Snapshot { return pooled(withKey) }
+
+func withKey(p *policy.Pool) {
+	p.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-tenant"}, {Type: policy.PathKey}}, OnMissing: policy.Skip, Limit: 20}
+}
+
 func TestEveryFieldOfAPoolIsKept(t *testing.T) {
-	for _, want := range []policy.Snapshot{pooled(), fullPool()} {
+	for _, want := range []policy.Snapshot{pooled(), fullPool(), keyedPool()} {
 		data, _, err := policy.Encode(want)
 		if err != nil {
 			t.Fatal(err)
@@ -174,6 +181,15 @@ func TestValidateNamesTheFieldOfAPool(t *testing.T) {
 		"a partition's expression":        {[]func(*policy.Pool){partitions(policy.Partition{Name: "a", Match: broken})}, "pool.partitions[0].match[0].paths[0].value"},
 		"a queue of nobody":               {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxWait: 1} }}, "pool.queue.maxLength"},
 		"a queue without patience":        {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxLength: 1} }}, "pool.queue.maxWait"},
+		"a key without parts":             {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.Parts = nil }}, "pool.key.parts"},
+		"a key of the client's address":   {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.ClientIPKey})}, "pool.key.parts[0].type is ClientIP"},
+		"a key of the peer":               {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.PeerIdentityKey})}, "pool.key.parts[0].type is PeerIdentity"},
+		"a key of a descriptor":           {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.DescriptorKey, Name: "a"})}, "pool.key.parts[0].type is Descriptor"},
+		"a key of a verified claim":       {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.JWTClaimKey, Header: "authorization", Name: "sub", Provider: "a"})}, "pool.key.parts[0].provider"},
+		"a part without its header":       {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.HeaderKey})}, "pool.key.parts[0].header"},
+		"a key without onMissing":         {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.OnMissing = "" }}, "pool.key.onMissing"},
+		"a key without a limit":           {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.Limit = 0 }}, "pool.key.limit"},
+		"a limit per key beyond all":      {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.Limit = pool.MaxLimit + 1 }}, "pool.key.limit"},
 		"a status that is not one":        {[]func(*policy.Pool){func(p *policy.Pool) { p.StatusCode = 200 }}, "pool.statusCode"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,6 +204,105 @@ func TestValidateNamesTheFieldOfAPool(t *testing.T) {
 				t.Error("it was compiled nevertheless")
 			}
 		})
+	}
+}
+
+func keyOf(part policy.KeyPart) func(*policy.Pool) {
+	return func(p *policy.Pool) {
+		withKey(p)
+		p.Key.Parts = []policy.KeyPart{part}
+	}
+}
+
+// A pool with a key is divided twice: the limit of all requests, and that of every value.
+func TestALimitPerKeyIsAPoolOfItsOwn(t *testing.T) {
+	s := fullPool()
+	s.Pool.Allocation, s.Pool.Mode = policy.EqualSplit, policy.Enforce
+	withKey(s.Pool)
+	got := s.Pool.PerKey()
+	params := got.Params()
+	if name, perKey := policy.PoolName(got.Name); name != "checkout" || !perKey || got.Name != policy.PerKeyName("checkout") {
+		t.Errorf("it is called %q, want a name that tells it from the pool", got.Name)
+	}
+	want := s.Pool.Params()
+	want.Min, want.Initial, want.Max, want.Aggregate = 20, 20, 20, pool.Median
+	if params != want {
+		t.Errorf("it is divided by %+v, want %+v", params, want)
+	}
+	if got.Algorithm.Type != policy.FixedLimit || got.Queue != nil || got.Partitions != nil || got.Key == nil {
+		t.Errorf("it is %+v, want nothing inferred, queued or kept", got)
+	}
+	if s.Pool.Name != "checkout" || s.Pool.Queue == nil {
+		t.Errorf("the pool itself became %+v", s.Pool)
+	}
+	if name, perKey := policy.PoolName("checkout"); name != "checkout" || perKey {
+		t.Errorf("a pool is taken for a limit per key")
+	}
+	if p := got.PerKey(); p != nil {
+		t.Errorf("it has a limit per key itself: %+v", p)
+	}
+	if p := pooled().Pool.PerKey(); p != nil {
+		t.Errorf("without a key there is %+v", p)
+	}
+}
+
+// Requests ask for a slot of their key before they may wait for one of the pool, and in the
+// same order in every pod.
+func TestKeysComeBeforeTheirPools(t *testing.T) {
+	s := pooled(withKey)
+	for _, name := range []string{"a", "checkout-2"} {
+		other := *s.Pool
+		other.Name, other.Match = name, []policy.Match{{Methods: []string{"GET"}}}
+		s.Pools = append(s.Pools, other)
+	}
+	set, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range set.Pools() {
+		got = append(got, p.Pool.Name)
+		if _, perKey := policy.PoolName(p.Pool.Name); perKey != p.PerKey() {
+			t.Errorf("%s is per key: %t", p.Pool.Name, p.PerKey())
+		}
+	}
+	want := []string{"a/key", "a", "checkout/key", "checkout", "checkout-2/key", "checkout-2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestValuesOfAPoolsKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line      string
+		onMissing policy.OnMissing
+		value     string
+		outcome   policy.Outcome
+	}{
+		"both parts":            {"GET /a x-tenant:gold", policy.Shared, "4:gold2:/a", policy.Counted},
+		"a part that is shared": {"GET /a", policy.Shared, policy.MissingValue(), policy.Counted},
+		"a part to go without":  {"GET /a", policy.Skip, "", policy.Skipped},
+		"two that differ":       {"GET /a x-tenant:gold x-tenant:free", policy.Skip, policy.MissingValue(), policy.Counted},
+		"a part to insist on":   {"GET /a", policy.Reject, "", policy.Rejected},
+	} {
+		set, err := policy.Compile(pooled(withKey, func(p *policy.Pool) {
+			p.Key.OnMissing, p.Exempt = tc.onMissing, []policy.Match{{Methods: []string{"PUT"}}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		perKey, all := set.Pools()[0], set.Pools()[1]
+		r := view(request(tc.line))
+		value, outcome, missing := perKey.Value(r)
+		if value != tc.value || outcome != tc.outcome || outcome == policy.Rejected && missing.Type != policy.HeaderKey {
+			t.Errorf("%s: %q, %d, %+v; want %q, %d", name, value, outcome, missing, tc.value, tc.outcome)
+		}
+		if value, outcome, _ := all.Value(r); value != "" || outcome != policy.Counted {
+			t.Errorf("%s: of all requests it is %q, %d", name, value, outcome)
+		}
+		if other := view(request("PUT /a")); !perKey.Exempt(other) || !all.Exempt(other) {
+			t.Errorf("%s: a request that is exempt of the pool is not of its key", name)
+		}
 	}
 }
 

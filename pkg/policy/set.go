@@ -68,6 +68,9 @@ func (s *Set) compilePools() error {
 			return fmt.Errorf("%s.%w", path, err)
 		}
 		s.pools = append(s.pools, c)
+		if keyed := c.perKey(); keyed != nil {
+			s.pools = append(s.pools, keyed)
+		}
 		return nil
 	}
 	if p := s.Snapshot.Pool; p != nil {
@@ -84,8 +87,9 @@ func (s *Set) compilePools() error {
 	return nil
 }
 
-// Pools returns the pools that requests need slots of, ordered by namespace and name. That is
-// the order in which to ask them, for every request: two that wait for each other's slots
+// Pools returns the pools that requests need slots of, ordered by namespace and name. A pool
+// with a key is two: what Pool.PerKey returns comes first. That is the order in which to ask
+// them, for every request: two that wait for each other's slots
 // would wait in vain.
 func (s *Set) Pools() []*CompiledPool { return s.pools }
 
@@ -151,6 +155,8 @@ type CompiledPool struct {
 	exempt     matchers
 	ignore     matchers
 	partitions []matchers
+	key        keyer // of requests that need a slot
+	keyed      bool  // the limit is that of every value
 }
 
 func compilePool(p *Pool) (*CompiledPool, error) {
@@ -165,6 +171,11 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 	if c.ignore, err = compileMatches("algorithm.ignore", p.Algorithm.Ignore, matching{}); err != nil {
 		return nil, err
 	}
+	if p.Key != nil {
+		if c.key, err = compileKey(&Key{Parts: p.Key.Parts, OnMissing: p.Key.OnMissing}, clientFinder{}, nil); err != nil {
+			return nil, err
+		}
+	}
 	for i := range p.Partitions {
 		matches, err := compileMatches("match", p.Partitions[i].Match, matching{})
 		if err != nil {
@@ -173,6 +184,27 @@ func compilePool(p *Pool) (*CompiledPool, error) {
 		c.partitions = append(c.partitions, matches)
 	}
 	return c, nil
+}
+
+// perKey returns the pool that divides the limit per key, nil when there is none.
+func (c *CompiledPool) perKey() *CompiledPool {
+	p := c.Pool.PerKey()
+	if p == nil {
+		return nil
+	}
+	return &CompiledPool{Pool: p, matches: c.matches, exempt: c.exempt, key: c.key, keyed: true}
+}
+
+// PerKey reports whether the limit of the pool is that of every value of its key.
+func (c *CompiledPool) PerKey() bool { return c.keyed }
+
+// Value returns the value of the key that r is counted under, and the part that is missing
+// when the outcome is Rejected. A pool whose limit is of all requests counts all under one.
+func (c *CompiledPool) Value(r *Request) (value string, outcome Outcome, missing KeyPart) {
+	if !c.keyed {
+		return "", Counted, KeyPart{}
+	}
+	return c.key.value(r)
 }
 
 // Shadow reports whether requests that find no slot are counted and let pass.

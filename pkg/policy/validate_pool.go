@@ -37,6 +37,9 @@ func (p *Pool) validate(errs *problems, path string) {
 	p.SelfFence.validate(errs, path+".selfFence", p.Heartbeat)
 	oneOf(errs, path+".onCoordinatorOutage", p.OnCoordinatorOutage, FailClosed, LocalOnly)
 	errs.requestMatches(path+".match", p.Match)
+	if p.Key != nil {
+		p.Key.validate(errs, path+".key")
+	}
 	errs.requestMatches(path+".exempt", p.Exempt)
 	p.validatePartitions(errs, path+".partitions")
 	if p.Queue != nil {
@@ -46,6 +49,24 @@ func (p *Pool) validate(errs *problems, path string) {
 	if p.StatusCode != http.StatusTooManyRequests && p.StatusCode != http.StatusServiceUnavailable {
 		errs.add(path+".statusCode", "is %d: use 503 or 429", p.StatusCode)
 	}
+}
+
+func (k *PoolKey) validate(errs *problems, path string) {
+	errs.count(path+".parts", len(k.Parts), 1, MaxParts)
+	for i, part := range k.Parts {
+		at := path + entry(".parts", i)
+		part.validate(errs, at)
+		switch {
+		case part.Type == ClientIPKey || part.Type == PeerIdentityKey:
+			errs.add(at+".type", "is %s, and a pool knows no proxy that says who the client is: take the key from what the proxy sends, such as a header", part.Type)
+		case part.Type == DescriptorKey:
+			errs.add(at+".type", "is %s, of calls of the rate limit service, which need no slot: take the key from the request", part.Type)
+		case part.Provider != "":
+			errs.add(at+".provider", "is %q, and a pool verifies no token: remove it", part.Provider)
+		}
+	}
+	oneOf(errs, path+".onMissing", k.OnMissing, Shared, Skip, Reject)
+	errs.within(path+".limit", k.Limit, 1, pool.MaxLimit)
 }
 
 func (p *Pool) validateLimit(errs *problems, path string) {

@@ -28,7 +28,7 @@ func (t *term) audit(ctx context.Context) {
 				t.ask(asked, q)
 			}
 			t.notices.Add(changed...)
-			t.poolNotices.Add(t.poolAccounting.advance(now)...)
+			t.noticePools(t.poolAccounting.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			sharing = t.showSharing(sharing)
 			t.bindings.sweep(t.clock.Now())

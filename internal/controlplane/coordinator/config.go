@@ -89,6 +89,9 @@ func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 func (c *config) addPool(p *policy.Pool) {
 	divided := newDividedPool(c.snapshot.Cluster, p)
 	c.pools[divided.name] = divided
+	if keyed := p.PerKey(); keyed != nil {
+		c.addPool(keyed)
+	}
 }
 
 func (c *config) add(p *policy.Policy) {

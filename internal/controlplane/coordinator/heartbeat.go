@@ -31,7 +31,7 @@ func (t *term) beat(ctx context.Context, s *session, h *fleetpb.Heartbeat) *flee
 		if share.GetDefect() {
 			share.Error = shortened(share.GetError(), maxReason-len(cure)) + cure
 			name := types.NamespacedName{Namespace: h.GetNamespace(), Name: h.GetPool()}
-			t.reject(s, rejection{kind: beatRow, of: limitName{policy: name}, err: share.GetError()})
+			t.reject(s, rejection{kind: beatRow, of: limitName{policy: objectOf(name)}, err: share.GetError()})
 		}
 	} else {
 		fillShare(share, grant)

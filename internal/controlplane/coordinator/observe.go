@@ -150,15 +150,18 @@ func (s *session) view(generation int64, rejected string) Session {
 type PoolObservation struct {
 	Term     uint64        // 0: this process does not lead, and knows nothing
 	Sessions []PoolSession // that are served by the pool or enforce it; ordered by pod
-	// Figures are nil while nobody was served by the pool in this term.
-	Figures *poolaudit.Figures
+	// Figures are nil while nobody was served by the pool in this term. Keys are those of its
+	// limit per key, where what is in flight is that of the value that has the most, in each
+	// holder; nil for none.
+	Figures, Keys *poolaudit.Figures
 }
 
 // A PoolSession is a Session that has to do with a pool.
 type PoolSession struct {
 	Session
-	// Report is what the sidecar said last, nil when it said nothing.
-	Report *poolaudit.Report
+	// Report is what the sidecar said last, and Keys what it said of the limit per key; nil when
+	// it said nothing.
+	Report, Keys *poolaudit.Report
 }
 
 // ObservePool returns what is known of a pool. It does not block on any sidecar.
@@ -171,7 +174,8 @@ func (c *Coordinator) ObservePool(namespace, name string) PoolObservation {
 }
 
 func (t *term) observePool(name types.NamespacedName) PoolObservation {
-	out := PoolObservation{Term: t.number, Figures: t.poolAccounting.figures(name)}
+	perKey := types.NamespacedName{Namespace: name.Namespace, Name: policy.PerKeyName(name.Name)}
+	out := PoolObservation{Term: t.number, Figures: t.poolAccounting.figures(name), Keys: t.poolAccounting.figures(perKey)}
 	for _, s := range t.sessions.in(name.Namespace) {
 		view, ok := s.observePool(name)
 		if !ok {
@@ -179,6 +183,9 @@ func (t *term) observePool(name types.NamespacedName) PoolObservation {
 		}
 		if report, said := t.poolAccounting.last(s.holder(), name); said {
 			view.Report = &report
+		}
+		if report, said := t.poolAccounting.last(s.holder(), perKey); said {
+			view.Keys = &report
 		}
 		out.Sessions = append(out.Sessions, view)
 	}
@@ -207,5 +214,18 @@ func (c *Coordinator) ObserveBudget(namespace, name string) budget.Observation {
 // notify announces that the session's standing to these policies, and to its pools, changed.
 func (t *term) notify(s *session, policies []types.NamespacedName) {
 	t.notices.Add(policies...)
-	t.poolNotices.Add(slices.Collect(maps.Keys(s.servingPools()))...)
+	t.noticePools(slices.Collect(maps.Keys(s.servingPools()))...)
+}
+
+// noticePools announces that there is news of these pools, or of their limits per key.
+func (t *term) noticePools(names ...types.NamespacedName) {
+	for _, name := range names {
+		t.poolNotices.Add(objectOf(name))
+	}
+}
+
+// objectOf returns the name of the object that a pool is of.
+func objectOf(pool types.NamespacedName) types.NamespacedName {
+	pool.Name, _ = policy.PoolName(pool.Name)
+	return pool
 }

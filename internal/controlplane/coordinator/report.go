@@ -168,13 +168,13 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 		}
 		report, err := poolReportFrom(in)
 		if err != nil {
-			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: name}, err: shortened(err.Error(), maxErrorText) + cure})
+			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: objectOf(name)}, err: shortened(err.Error(), maxErrorText) + cure})
 			continue
 		}
 		before, _ := t.poolAccounting.last(s.holder(), name)
 		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder(), name, report)))
 		if before.CoordinatorError != report.CoordinatorError {
-			t.poolNotices.Add(name)
+			t.noticePools(name)
 		}
 	}
 	return wrong

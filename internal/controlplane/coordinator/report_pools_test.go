@@ -72,6 +72,78 @@ func TestPoolsAreObserved(t *testing.T) {
 	})
 }
 
+// A limit per key is divided, and observed, beside that of all requests.
+func TestALimitPerKeyIsDividedAndObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pooled("shop", 7, 10)
+		p.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, Limit: 4}
+		perKey := p.PerKey()
+		l := lead(t, first(), sharing(p))
+		defer l.end()
+		a, b := l.join(pod("shop", "web-0"), "1"), l.join(pod("shop", "web-1"), "1")
+		defer a.close()
+		defer b.close()
+		if got := b.beat(p); got.GetShare() != 10 || got.GetLimit() != 10 {
+			t.Errorf("of the pool b has %v, want all of it", got)
+		}
+		if got := a.beat(perKey); got.GetShare() != 4 || got.GetLimit() != 4 || got.GetHolders() != 1 {
+			t.Errorf("of every value a has %v, want all of it", got)
+		}
+		a.reportPool(p)
+		b.reportPool(p)
+		a.reportPool(perKey, func(r *fleetpb.PoolReport) {
+			r.Share, r.Ceiling, r.Limit, r.InFlight, r.Occupied, r.Bound = 2, 2, 4, 2, 5, 4
+		})
+		got := l.ObservePool("shop", "db")
+		if got.Figures == nil || got.Figures.InFlight != 6 || got.Figures.Verdict != audit.Measured {
+			t.Errorf("figures of the pool %+v, want 6 in flight", got.Figures)
+		}
+		if got.Keys == nil || got.Keys.InFlight != 2 || got.Keys.Limit != 4 || got.Keys.Verdict != audit.Exceeded || got.Keys.Overshoot.Worst != 1 {
+			t.Errorf("figures of its values %+v, want 2 in flight and one too many", got.Keys)
+		}
+		if len(got.Sessions) != 2 || got.Sessions[0].Keys == nil || got.Sessions[0].Keys.Share != 2 || got.Sessions[1].Keys != nil {
+			t.Errorf("sessions %+v, want what the first says of its values", got.Sessions)
+		}
+		b.reportPool(perKey, func(r *fleetpb.PoolReport) { r.Share = -1 })
+		if got := l.ObservePool("shop", "db"); got.Sessions[1].Rejected == "" {
+			t.Errorf("session %+v, want it to say that a report cannot be read", got.Sessions[1])
+		}
+		if other := l.ObservePool("shop", perKey.Name); other.Keys != nil {
+			t.Errorf("a limit per key has another: %+v", other.Keys)
+		}
+	})
+}
+
+// News of a limit per key is news of the object.
+func TestNewsOfALimitPerKeyNamesThePool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pooled("shop", 7, 10)
+		p.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, Limit: 4}
+		l := lead(t, first(), sharing(p))
+		defer l.end()
+		a := l.join(pod("shop", "web-0"), "1")
+		defer a.close()
+		a.reportPool(p)
+		news := func() (names []types.NamespacedName) {
+			for {
+				synctest.Wait()
+				select {
+				case name := <-l.PoolsChanged():
+					names = append(names, name)
+				default:
+					return names
+				}
+			}
+		}
+		news()
+		a.reportPool(p.PerKey(), func(r *fleetpb.PoolReport) { r.CoordinatorError = "no route" })
+		want := []types.NamespacedName{{Namespace: "shop", Name: "db"}}
+		if diff := cmp.Diff(want, news()); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestAPoolIsProgrammedByWhatSidecarsAcknowledge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := pooled("shop", 1, 10), pooled("shop", 2, 10)

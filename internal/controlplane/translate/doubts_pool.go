@@ -28,6 +28,7 @@ func poolDoubts(translated policy.Pool) []string {
 		d.fence(),
 		d.outage(),
 		d.partitions(),
+		d.key(),
 		d.queue(),
 		halfExempt(d.path.Child("exempt"), translated.Exempt),
 		halfExempt(d.path.Child("algorithm", "ignore"), translated.Algorithm.Ignore),
@@ -109,6 +110,16 @@ func (d poolDoubt) partitions() []string {
 		warnings = append(warnings, encodedPaths(path.Child("match"), p.Match)...)
 	}
 	return warnings
+}
+
+// key warns of a limit per value that the pool's own never lets a value reach.
+func (d poolDoubt) key() []string {
+	k, most := d.pool.Key, d.pool.Limit.Max
+	if k == nil || k.Limit < most {
+		return nil
+	}
+	return []string{warn(d.path.Child("key", "limit"),
+		"it is not below limit.max (%d), so it never refuses a request: lower it, for example to %d", most, max(1, most/4))}
 }
 
 func (d poolDoubt) queue() []string {

@@ -90,12 +90,21 @@ spec:
   podSelector: {}
   limit: {max: 40}
   coordinator: {type: Redis, redis: {rest: {url: "https://redis.example.com"}, secretRef: {name: redis}}}
+  key:
+    limit: 4
+    onMissing: Skip
+    parts:
+    - {type: Header, header: {name: x-tenant}}
+    - {type: QueryParam, queryParam: {name: model}}
+    - {type: JWTClaim, jwtClaim: {claim: sub, header: x-token}}
+    - {type: Expression, expression: request.method}
 `), func(p *v1alpha1.ConcurrencyPool) (any, error) {
 		p.Namespace, p.Name = "shop", "all"
 		return translate.Pool(p)
 	}, "ConcurrencyPool.TypeMeta", "ConcurrencyPool.ObjectMeta", "ConcurrencyPool.Status",
 		"ConcurrencyPoolSpec.PodSelector", "Match.Descriptors",
 		"JWTClaimMatch.Verification", "JWTClaimMatch.Provider", "ClaimMatch.Provider", // it has no providers
+		"JWTClaimKey.Verification", "JWTClaimKey.Provider", "KeyPart.Provider", "KeyPart.Descriptor", "DescriptorEntryKey.Key", // nor do its keys
 		"Pool.Namespace", "Pool.Name", // of the metadata, as the golden files show
 		"Store.Gateway",       // of policies only
 		"Store.SecretVersion") // of another object

@@ -18,6 +18,14 @@ func (t *translator) key(path *field.Path, k *v1alpha1.Key) *policy.Key {
 	return out
 }
 
+func (t *translator) poolKey(path *field.Path, k *v1alpha1.PoolKey) *policy.PoolKey {
+	if k == nil {
+		return nil
+	}
+	parts := t.key(path, &v1alpha1.Key{Parts: k.Parts, OnMissing: k.OnMissing})
+	return &policy.PoolKey{Parts: parts.Parts, OnMissing: parts.OnMissing, Limit: k.Limit}
+}
+
 func (t *translator) keyPart(path *field.Path, p v1alpha1.KeyPart) policy.KeyPart {
 	out := policy.KeyPart{Type: policy.KeySource(p.Type), Expression: p.Expression}
 	switch {

@@ -38,6 +38,7 @@ func translatePool(p *v1alpha1.ConcurrencyPool) (policy.Pool, field.ErrorList) {
 		SelfFence:           t.selfFence(spec.Child("selfFence"), p.Spec.SelfFence, heartbeat),
 		OnCoordinatorOutage: policy.OutageAction(p.Spec.OnCoordinatorOutage.Action),
 		Match:               t.matches(spec.Child("match"), p.Spec.Match),
+		Key:                 t.poolKey(spec.Child("key"), p.Spec.Key),
 		Exempt:              t.matches(spec.Child("exempt"), p.Spec.Exempt),
 		Partitions:          t.partitions(spec.Child("partitions"), p.Spec.Partitions),
 		Queue:               t.queue(spec.Child("queue"), p.Spec.Queue),

@@ -66,7 +66,17 @@ var invalidPools = map[string]invalid{
 	"a wait of nothing":           {pooled(`queue: {maxLength: 1, maxWait: ""}`), "spec.queue.maxWait", "not a duration"},
 	"a baseline without units":    {pooled(`algorithm: {baseline: {interval: "60"}}`), "spec.algorithm.baseline.interval", "not a duration"},
 	"a lease as long as interval": {pooled(`heartbeat: {interval: 2s}`), "spec", "pool.heartbeat.interval is 2000000, outside 1 to 1999999"},
-	"min above max":               {`{podSelector: {}, limit: {min: 2, max: 1}}`, "spec", "pool.limit.min is 2, outside 1 to 1"},
+	"a key of a claim that is verified": {
+		pooled(`key: {limit: 1, parts: [{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: accounts}}]}`),
+		"spec.key.parts[0].jwtClaim.provider", "which a RateLimitPolicy may have and a ConcurrencyPool has not",
+	},
+	"a key of the client's address": {
+		pooled(`key: {limit: 1, parts: [{type: ClientIP}]}`), "spec", "pool.key.parts[0].type is ClientIP, and a pool knows no proxy",
+	},
+	"a key of an expression that does not compile": {
+		pooled(`key: {limit: 1, parts: [{type: Expression, expression: "requst.method"}]}`), "spec.key.parts[0].expression", "undeclared reference",
+	},
+	"min above max": {`{podSelector: {}, limit: {min: 2, max: 1}}`, "spec", "pool.limit.min is 2, outside 1 to 1"},
 	"guarantees where demand decides": {
 		pooled(`allocation: DemandProportional, partitions: [{name: a, guaranteedPercent: 80}]`), "spec", "pool.partitions guarantee 80 percent",
 	},

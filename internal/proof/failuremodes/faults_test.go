@@ -230,6 +230,15 @@ var groups = []struct {
 			"",
 		},
 		{
+			"A value of a pool's key has its limit in flight while pods die, come and go, and leaders change",
+			"It never has more than the limit over all pods, and other values are served",
+			[]string{
+				"internal/proof/explore/pools:TestPromisesHoldInEveryHistory", "pkg/concurrency:TestAShareIsGivenUpWhenEveryKeyHasDrainedToIt",
+				"internal/sidecar/pools:TestEveryTenantHasSlotsOfItsOwn",
+			},
+			"",
+		},
+		{
 			"A pool's limit shrinks under load", "Nobody admits above its share; the others drain",
 			[]string{"pkg/concurrency/pool:TestSharesNeverAddUpToMoreThanTheLimit", "test/fleet:follows a backend whose capacity changes"},
 			"",

@@ -50,7 +50,15 @@ func (k *Enforcer) ask(ctx context.Context, all *together, p *inForce, r *policy
 		return Slot{}, nil, true
 	}
 	partition, ignore := p.Partition(r), p.Ignore(r) // before there is a slot to lose
-	slot, verdict := p.engine.guard.Acquire(ctx, concurrency.Request{Partition: partition})
+	value, outcome, missing := p.Value(r)
+	switch {
+	case outcome == policy.Counted:
+	case outcome == policy.Skipped || p.shadow:
+		return Slot{}, nil, true
+	default:
+		return Slot{}, p.without(missing), true
+	}
+	slot, verdict := p.engine.guard.Acquire(ctx, concurrency.Request{Partition: partition, Key: value})
 	if verdict == concurrency.Closed && k.current.Load() != all {
 		return Slot{}, nil, false
 	}

@@ -29,6 +29,7 @@ func guardConfig(cluster, holder string, p *policy.Pool, shadow bool) concurrenc
 		OnFenced: fenceActions[p.SelfFence.OnFenced],
 		OnOutage: outageActions[p.OnCoordinatorOutage],
 	}
+	_, c.PerKey = policy.PoolName(p.Name)
 	if shadow {
 		c.Slots.Queue, c.OnFenced = slots.Queue{}, concurrency.Drain
 	}

@@ -6,6 +6,9 @@
 // on without new requests until the last one is done, and only then gives its share up.
 // When the pool applies again before, it is the same guard.
 //
+// A pool with a key has two guards: one of all requests, and one whose share every value of the
+// key has for itself. A request needs a slot of both.
+//
 // A pool whose coordinator was exchanged is another pool: what is in flight under the
 // former is not counted by the new one. TLS and credentials are not of the coordinator
 // but of the way to it: the same guard goes on over other connections.

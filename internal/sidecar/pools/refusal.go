@@ -9,8 +9,11 @@ import (
 
 // A Refusal says why a request got no slot.
 type Refusal struct {
-	Pool    *policy.Pool
+	Pool    *policy.Pool // what Pool.PerKey returns when a value of the key got no slot
 	Verdict concurrency.Verdict
+	// Missing is the part of the key that the request lacks, or has twice; the rest is not set
+	// then. Nil for one that found no slot.
+	Missing *policy.KeyPart
 	Limit   int64 // of the fleet, 0 while it is not known
 	Holders int64 // that the limit is divided among
 	// Of this pod: how many it may have in flight, how many it has, and how many more
@@ -20,6 +23,11 @@ type Refusal struct {
 	CoordinatorError error
 	// RetryAfter is about how long it takes until there may be a slot, positive.
 	RetryAfter time.Duration
+}
+
+// without refuses a request that lacks a part of the key.
+func (p *inForce) without(part policy.KeyPart) *Refusal {
+	return &Refusal{Pool: p.Pool, Missing: &part}
 }
 
 func (p *inForce) refuse(v concurrency.Verdict) *Refusal {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A State is a pool in force as metrics and people are shown it.
+// A State is a pool in force, or its limit per key, as metrics and people are shown it.
 type State struct {
 	Pool    *policy.Pool
 	Shadow  bool
@@ -87,10 +87,13 @@ func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared int64, answe
 	r := &fleetpb.PoolReport{
 		Namespace: p.Namespace, Pool: p.Name, Generation: p.Generation,
 		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
-		InFlight: s.InFlight + spared, Peak: w.Peak + w.spared, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
+		InFlight: s.InFlight, Peak: w.Peak, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
 		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
 		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, AbortedTotal: s.Aborted,
 		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
+	}
+	if _, perKey := policy.PoolName(p.Name); !perKey { // of which value the spared are is not known
+		r.InFlight, r.Peak = s.InFlight+spared, w.Peak+w.spared
 	}
 	if answered {
 		r.Limit, r.Holders = s.Grant.Limit, s.Grant.Holders

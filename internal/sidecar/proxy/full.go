@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/internal/sidecar/problem"
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // refuseEntry answers a request that the pool gives no slot.
@@ -16,11 +17,27 @@ func (p *Proxy) refuseEntry(w http.ResponseWriter, r *http.Request, why *pools.R
 	if why.Verdict == concurrency.Canceled {
 		breakOff()
 	}
+	if why.Missing != nil {
+		p.refuseWithoutKey(w, r, why)
+		return
+	}
 	slotFields(w.Header(), why)
 	problem.RetryAfter(w.Header(), max(why.RetryAfter, time.Second))
-	detail := fmt.Sprintf("pool %q %s", why.Pool.Name, slotDetail(why))
-	says := reducedCapacity(why.Pool.StatusCode, why.Pool.Name, detail)
-	says.Reason, says.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": why.Pool.Name}
+	name, perKey := policy.PoolName(why.Pool.Name)
+	who := fmt.Sprintf("pool %q", name)
+	if perKey {
+		who = fmt.Sprintf("the limit per key of pool %q", name)
+	}
+	says := reducedCapacity(why.Pool.StatusCode, name, who+" "+slotDetail(why))
+	says.Reason, says.Source = "NO_SLOT", map[string]string{"namespace": why.Pool.Namespace, "pool": name}
+	p.answer(w, r, &says, "")
+}
+
+// refuseWithoutKey answers a request that lacks a part of the pool's key.
+func (p *Proxy) refuseWithoutKey(w http.ResponseWriter, r *http.Request, why *pools.Refusal) {
+	name, _ := policy.PoolName(why.Pool.Name)
+	says := problem.New(http.StatusBadRequest, fmt.Sprintf("pool %q counts by %s: send it once", name, nameOf(*why.Missing)))
+	says.Reason, says.Source = "KEY_MISSING", map[string]string{"namespace": why.Pool.Namespace, "pool": name}
 	p.answer(w, r, &says, "")
 }
 
@@ -31,7 +48,8 @@ func slotFields(h http.Header, why *pools.Refusal) {
 	if why.Limit <= 0 {
 		return
 	}
-	name := strconv.Quote(why.Pool.Name)
+	object, _ := policy.PoolName(why.Pool.Name)
+	name := strconv.Quote(object)
 	h["RateLimit-Policy"] = []string{name + ";q=" + strconv.FormatInt(why.Limit, 10) + `;qu="concurrent-requests"`} // as the draft spells it
 	h["RateLimit"] = []string{name + ";r=0"}
 }
@@ -56,6 +74,9 @@ func slotDetail(why *pools.Refusal) string {
 // fullDetail says what the slots of this pod are in use for.
 func fullDetail(why *pools.Refusal) string {
 	limit := fmt.Sprintf("is full: its limit is %d, ", why.Limit)
+	if _, perKey := policy.PoolName(why.Pool.Name); perKey {
+		limit = fmt.Sprintf("is reached by the value that the request has: it is %d, ", why.Limit)
+	}
 	switch {
 	case why.Ceiling <= 0 && why.Limit < why.Holders:
 		return limit + fmt.Sprintf("fewer slots than the %d pods that share it, and this pod has none", why.Holders)

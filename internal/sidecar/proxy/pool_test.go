@@ -339,6 +339,39 @@ func answerUnread(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
+// TestAFullValueIsRefused, and others are not; a request without the key is malformed.
+func TestAFullValueIsRefused(t *testing.T) {
+	app := newGated()
+	p := fixed(4)
+	p.StatusCode = http.StatusTooManyRequests
+	p.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.PathKey}, {Type: policy.QueryParamKey, Name: "model"}}, OnMissing: policy.Reject, Limit: 1}
+	address, k := pooled(t, serve(t, app), p, decider(admit), newDivider())
+	eventually(t, "there is no share", func() bool { return k.States()[1].Stats.Share > 0 })
+	first := start(t, address, "/a?model=large")
+	<-app.came
+	get := func(path string, status int, says string) *http.Response {
+		t.Helper()
+		res, body := do(t, client(t, false), newRequest(t, http.MethodGet, "http://"+address+path, nil))
+		if res.StatusCode != status || !strings.Contains(body, says) {
+			t.Errorf("%s: got %s, %q", path, res.Status, body)
+		}
+		return res
+	}
+	res := get("/a?model=large", http.StatusTooManyRequests,
+		`the limit per key of pool \"checkout\" is reached by the value that the request has: it is 1, and all that this pod may have in flight, 1, is`)
+	if got := res.Header.Get("RateLimit-Policy"); got != `"checkout";q=1;qu="concurrent-requests"` {
+		t.Errorf("RateLimit-Policy is %s", got)
+	}
+	get("/a", http.StatusBadRequest, `pool \"checkout\" counts by`)
+	second := start(t, address, "/a?model=small")
+	<-app.came
+	close(app.on)
+	if a, b := <-first, <-second; a != http.StatusOK || b != http.StatusOK {
+		t.Errorf("got %d and %d", a, b)
+	}
+	eventually(t, "a slot is held", func() bool { return k.States()[0].Stats.InFlight+k.States()[1].Stats.InFlight == 0 })
+}
+
 // TestASecondPoolRefuses a request that has a slot of the first, which it gives back.
 func TestASecondPoolRefuses(t *testing.T) {
 	app := newGated()

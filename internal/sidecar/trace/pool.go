@@ -37,9 +37,13 @@ func (p pool) Acquire(r *http.Request) (pools.Slot, *pools.Refusal) {
 	slot, refusal := p.Pool.Acquire(r)
 	switch {
 	case refusal != nil:
+		cause := "pool_" + strings.ToLower(refusal.Verdict.String())
+		if refusal.Missing != nil {
+			cause = "pool_key_missing"
+		}
 		span.SetAttributes(
 			attribute.String("weir.decision", "refused"),
-			attribute.String("weir.cause", "pool_"+strings.ToLower(refusal.Verdict.String())),
+			attribute.String("weir.cause", cause),
 			attribute.String("weir.pool", refusal.Pool.Namespace+"/"+refusal.Pool.Name),
 			attribute.Float64("weir.pool.wait.seconds", time.Since(start).Seconds()),
 		)

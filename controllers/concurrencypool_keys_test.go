@@ -1,0 +1,118 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
+	"github.com/weir-dev/weir/pkg/policy"
+)
+
+// keyed gives the pool a limit per key, of which pods reported figures.
+func keyed(change func(*poolaudit.Figures)) func(*poolScope) {
+	return func(s *poolScope) {
+		s.enforced.Key = &policy.PoolKey{Limit: 20}
+		s.observation.Keys = &poolaudit.Figures{
+			Generation: 4, Verdict: audit.Measured, Limit: 20, Holders: 2, InFlight: 13, RejectedPerSecond: 3.6, Overshoot: &poolaudit.Overshoot{},
+		}
+		for i, share := range []int64{11, 9} {
+			s.observation.Sessions[i].Keys = &poolaudit.Report{Share: share, Ceiling: share}
+		}
+		change(s.observation.Keys)
+	}
+}
+
+func asMeasured(*poolaudit.Figures) {}
+
+func TestStatusOfALimitPerKey(t *testing.T) {
+	got := poolStatusOf(newPoolScope(keyed(asMeasured))).Keys
+	want := &v1alpha1.PoolKeysStatus{
+		Limit: 20, InFlight: new(int64(13)), SmallestShare: new(int64(9)), RejectedPerSecond: new(int64(4)),
+		Overshoot: &v1alpha1.Overshoot{Observed: new(int64(0)), Worst: new(int64(0)), Bound: new(int64(0))},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	for name, s := range map[string]*poolScope{
+		"before an answer":       newPoolScope(keyed(func(f *poolaudit.Figures) { f.Limit = 0 })),
+		"of a generation before": newPoolScope(keyed(func(f *poolaudit.Figures) { f.Pending = true })),
+		"without a key":          newPoolScope(),
+	} {
+		if got := poolStatusOf(s).Keys; got != nil {
+			t.Errorf("%s: %+v, want nothing", name, got)
+		}
+	}
+}
+
+func TestFiguresOfAKeyAreOfThisGeneration(t *testing.T) {
+	s := newPoolScope(keyed(func(f *poolaudit.Figures) { f.Generation = 3 }))
+	s.observe(s.observation)
+	if f := s.observation.Keys; f == nil || !f.Pending || f.Overshoot != nil || f.Verdict != audit.Starting {
+		t.Errorf("figures %+v of a generation before, want them pending", f)
+	}
+	s.enforced.Key = nil
+	s.observe(s.observation)
+	if f := s.observation.Keys; f != nil {
+		t.Errorf("figures %+v of a key that is gone", f)
+	}
+}
+
+// The condition WithinBound is of both limits: of the one of which less good is known.
+func TestTheBoundIsOfEveryValueToo(t *testing.T) {
+	within := "what was in flight stayed within the limit; worst overshoot 0"
+	over := func(f *poolaudit.Figures) {
+		f.Verdict, f.Overshoot = audit.Exceeded, &poolaudit.Overshoot{Worst: 7, WorstTime: now}
+	}
+	exceeded := "up to 7 requests more than the limit allows were in flight at 2026-11-20T10:15:00.000Z"
+	starting := "nothing was measured yet since this controller took over or the pool changed"
+	for name, tc := range map[string]struct {
+		scope           *poolScope
+		status          metav1.ConditionStatus
+		reason, message string
+	}{
+		"both":               {newPoolScope(keyed(asMeasured)), metav1.ConditionTrue, "Measured", within + "; by value of the key, " + within},
+		"a value is beyond":  {newPoolScope(keyed(over)), metav1.ConditionFalse, "BoundExceeded", "by value of the key, " + exceeded},
+		"the pool is beyond": {newPoolScope(keyed(asMeasured), measuring(over)), metav1.ConditionFalse, "BoundExceeded", exceeded},
+		"both are beyond":    {newPoolScope(keyed(over), measuring(over)), metav1.ConditionFalse, "BoundExceeded", exceeded},
+		"a value is not known": {
+			newPoolScope(keyed(func(f *poolaudit.Figures) { f.Verdict = audit.Starting })), metav1.ConditionUnknown, "Starting", "by value of the key, " + starting,
+		},
+		"a value is beyond, and the pool is not known": {
+			newPoolScope(keyed(over), measuring(func(f *poolaudit.Figures) { f.Verdict = audit.Starting })), metav1.ConditionFalse, "BoundExceeded", "by value of the key, " + exceeded,
+		},
+		"the pool is not known": {
+			newPoolScope(keyed(asMeasured), measuring(func(f *poolaudit.Figures) { f.Verdict = audit.Starting })), metav1.ConditionUnknown, "Starting", starting,
+		},
+		"no request has the key": {newPoolScope(keyed(func(f *poolaudit.Figures) { f.Verdict = audit.NoTraffic })), metav1.ConditionTrue, "Measured", within},
+	} {
+		c := meta.FindStatusCondition(poolConditionsOf(tc.scope), v1alpha1.WithinBoundCondition)
+		if c.Status != tc.status || c.Reason != tc.reason || c.Message != tc.message {
+			t.Errorf("%s: %s, %s, %q; want %s, %s, %q", name, c.Status, c.Reason, c.Message, tc.status, tc.reason, tc.message)
+		}
+	}
+}
+
+func TestALimitPerKeyThatDoesNotGoRoundIsNamed(t *testing.T) {
+	s := newPoolScope(keyed(func(f *poolaudit.Figures) { f.Limit, f.Holders = 2, 3 }))
+	c := meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.SaturatedCondition)
+	want := "limit 412 by Gradient2 between 8 and 4000, the median of what 2 pods infer: latency 26ms against 21ms without load; " +
+		"every value of the key has 2 slots, fewer than the 3 pods that share them, so some have none and refuse every request that has the key: raise key.limit"
+	if c.Message != want {
+		t.Errorf("it says %q, want %q", c.Message, want)
+	}
+}
+
+// A coordinator that does not answer for the key alone is unreachable.
+func TestACoordinatorIsUnreachableForAKey(t *testing.T) {
+	s := newPoolScope(keyed(asMeasured))
+	s.observation.Sessions[1].Keys.CoordinatorError = "no route"
+	c := meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.CoordinatorReachableCondition)
+	if c.Status != metav1.ConditionFalse || c.Message != "the coordinator does not answer b (no route)" {
+		t.Errorf("%s: %q", c.Status, c.Message)
+	}
+}
