@@ -6,7 +6,9 @@ CREATE OR REPLACE FUNCTION weir.fresh_windows$build(
     counters text[], mins bigint[], wants bigint[], firsts boolean[], floors bigint[],
     generation bigint, rates bigint[], since bigint, born bigint[], resume boolean,
     OUT made text[], OUT now bigint)
-LANGUAGE plpgsql VOLATILE AS $$
+-- A plan that was made while there were few counters would go on to read all of them. One that has to
+-- read a table of one row is then thought to be dear enough to be compiled, each time.
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_variable
 DECLARE
     began CONSTANT bigint := weir.clock$build();
