@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -101,6 +102,18 @@ func (b *basin) pid(pod string) int {
 	pid, err := cluster.Pods.PID(b.namespace, pod, inject.ContainerName)
 	Expect(err).NotTo(HaveOccurred())
 	return pid
+}
+
+// sendAs returns the status of the answer to a tenant's request.
+func (b *basin) sendAs(ctx context.Context, address, tenant string) int {
+	GinkgoHelper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	req.Header.Set("X-Tenant", tenant)
+	resp, err := http.DefaultClient.Do(req)
+	Expect(err).NotTo(HaveOccurred())
+	defer resp.Body.Close()
+	return resp.StatusCode
 }
 
 func (b *basin) scale(ctx context.Context, name string, replicas int32) {
@@ -205,6 +218,72 @@ var _ = Describe("A pool of concurrency", func() {
 			return perSecond
 		}, longest).Should(BeNumerically(">", enough/3))
 	}, SpecTimeout(4*time.Minute))
+
+	It("bounds what each tenant has in flight, whatever the others do", func(ctx SpecContext) {
+		b := openBasin(ctx)
+		spec := fixed(10 * fixedLimit)
+		spec.Key = &v1alpha1.PoolKey{
+			Parts: []v1alpha1.KeyPart{{Type: v1alpha1.HeaderPart, Header: &v1alpha1.HeaderKey{Name: "X-Tenant"}}}, Limit: fixedLimit,
+		}
+		b.limit(ctx, spec)
+		b.deploy(ctx, "checkout", 3, nil)
+		b.awaitProgrammed(ctx)
+		b.startLoadOf(flood, func(r *http.Request) { r.Header.Set("X-Tenant", "gold") })
+		within := func(what string, length time.Duration) float64 {
+			GinkgoHelper()
+			perSecond, peak := b.flows(ctx, what, length)
+			Expect(peak).To(BeNumerically("<=", fixedLimit), what)
+			return perSecond
+		}
+		serves := func(what string) {
+			GinkgoHelper()
+			Eventually(func() float64 { return within(what, 2*time.Second) }, longest).Should(BeNumerically(">", enough), what)
+		}
+		serves("one tenant")
+
+		Expect(syscall.Kill(b.pid(b.endpoints(ctx)[0].Pod), syscall.SIGKILL)).To(Succeed())
+		within("while a sidecar is killed", leaseTTL+time.Second)
+		b.awaitReady(ctx, 3)
+		serves("when it is back")
+		b.scale(ctx, "checkout", 4)
+		within("while it scales to 4 pods", 2*time.Second)
+		serves("with 4 pods")
+
+		cluster.Controller.Stop()
+		Expect(cluster.Controller.Start(ctx)).To(Succeed())
+		within("while the controller is replaced", leaseTTL)
+		serves("under its successor")
+		cluster.Controller.Kill()
+		within("while no controller leads", 2*time.Second)
+		Expect(cluster.Controller.Start(ctx)).To(Succeed())
+		Eventually(func() float64 { return within("after the controller was killed", time.Second) }, longest).
+			Should(BeNumerically(">", enough))
+
+		Eventually(func(g Gomega) {
+			status := get(ctx, g, b.pool).Status
+			g.Expect(status.Keys).NotTo(BeNil())
+			g.Expect(status.Keys.Limit).To(BeEquivalentTo(fixedLimit))
+			g.Expect(status.Keys.SmallestShare).To(HaveValue(BeEquivalentTo(fixedLimit / 4)))
+			g.Expect(status.Keys.InFlight).To(HaveValue(BeNumerically("<=", fixedLimit)))
+			g.Expect(status.Keys.RejectedPerSecond).To(HaveValue(BeNumerically(">", 0)))
+			g.Expect(status.Keys.Overshoot).To(HaveField("Worst", HaveValue(BeZero())))
+			g.Expect(meta.FindStatusCondition(status.Conditions, v1alpha1.WithinBoundCondition)).To(HaveField("Status", metav1.ConditionTrue), "%v", status.Conditions)
+		}, longest, 100*time.Millisecond).Should(Succeed())
+
+		// The others have slots all the while.
+		for _, e := range b.endpoints(ctx) {
+			for range 5 {
+				Expect(b.sendAs(ctx, e.Proxy, "free")).To(Equal(http.StatusOK))
+			}
+		}
+		var refused int
+		for range 40 {
+			if b.sendAs(ctx, b.endpoints(ctx)[0].Proxy, "gold") == http.StatusServiceUnavailable {
+				refused++
+			}
+		}
+		Expect(refused).To(BeNumerically(">", 0))
+	}, SpecTimeout(6*time.Minute))
 
 	DescribeTable("is divided by a server that may stop, whichever controller leads",
 		func(ctx SpecContext, start func(context.Context, *basin) (v1alpha1.Store, *servers.Server)) {
