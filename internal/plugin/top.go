@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/controlplane/translate"
 )
 
 func newTop() *cobra.Command {
@@ -22,7 +23,7 @@ func newTop() *cobra.Command {
 		Long: "List the hottest keys of the limits of one policy, or of all, the most requests first: units admitted and refused a minute " +
 			"in the last minutes, and since the pods started. The status of a policy has hashes and no values, which may be secrets. " +
 			"VALUE is filled in where spec.overrides or --value name the value.\n\n" +
-			"It reads ratelimitpolicies.",
+			"It reads ratelimitpolicies and, with --value, the federatedbudgets that they draw from.",
 		Example: "  kubectl weir top -n shop checkout\n" +
 			"  kubectl weir top -n shop checkout --value alice --value bob\n" +
 			"  kubectl weir top -A",
@@ -36,9 +37,15 @@ func newTop() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		keysOf := func(string) translate.Budgets { return noBudgets }
+		if len(values) > 0 && slices.ContainsFunc(policies, func(p v1alpha1.RateLimitPolicy) bool { return translate.Draws(&p) }) {
+			if keysOf, err = at.budgetKeys(cmd.Context()); err != nil {
+				return err
+			}
+		}
 		rows := []topRow{}
 		for i := range policies {
-			rows = append(rows, topRows(&policies[i], values)...)
+			rows = append(rows, topRows(&policies[i], values, keysOf(policies[i].Namespace))...)
 		}
 		slices.SortStableFunc(rows, func(a, b topRow) int { return cmp.Compare(b.perMinute(), a.perMinute()) })
 		if len(rows) == 0 && as.String() == "table" {
@@ -67,6 +74,20 @@ func (s *session) policies(ctx context.Context, names []string) ([]v1alpha1.Rate
 		return nil, s.failed("listing ratelimitpolicies", err)
 	}
 	return all.Items, nil
+}
+
+// budgetKeys returns the budgets of each namespace, as their first members draw from them: all members
+// have the same key.
+func (s *session) budgetKeys(ctx context.Context) (func(namespace string) translate.Budgets, error) {
+	all, err := s.budgets(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := manifest{}
+	for i := range all {
+		m.budgets = append(m.budgets, &all[i])
+	}
+	return m.budgetsOf, nil
 }
 
 // A topList is what is printed as JSON and YAML.
@@ -120,11 +141,11 @@ func topCells(rows []topRow) [][]string {
 }
 
 // topRows returns the rows of a policy.
-func topRows(p *v1alpha1.RateLimitPolicy, values []string) []topRow {
+func topRows(p *v1alpha1.RateLimitPolicy, values []string, budgets translate.Budgets) []topRow {
 	var rows []topRow
 	for i := range p.Status.Limits {
 		l := &p.Status.Limits[i]
-		known := knownValues(p, l.Name, values)
+		known := knownValues(p, l.Name, values, budgets)
 		for _, k := range l.HottestKeys {
 			rows = append(rows, topRow{
 				Namespace: p.Namespace, Policy: p.Name, Limit: l.Name, Hash: k.Hash, Value: known[k.Hash], Shared: k.Shared,

@@ -73,3 +73,26 @@ func TestTop(t *testing.T) {
 		}
 	}
 }
+
+// TestTopNamesValuesOfABudgetsKey: the limit has none, so its key is read from the budget.
+func TestTopNamesValuesOfABudgetsKey(t *testing.T) {
+	createNamespace(t)
+	var b v1alpha1.FederatedBudget
+	sample(t, "federated-users.yaml", "shop", &b)
+	b.Spec.Key.Parts = []v1alpha1.KeyPart{{Type: v1alpha1.HeaderPart, Header: &v1alpha1.HeaderKey{Name: "x-user"}}}
+	create(t, &b, func() {})
+	var p v1alpha1.RateLimitPolicy
+	sample(t, "federated-policy.yaml", "shop", &p)
+	p.Spec.Limits = []v1alpha1.Limit{{Name: "per-user", Scope: v1alpha1.FederatedScope, BudgetRef: &v1alpha1.BudgetReference{Name: b.Name}}}
+	create(t, &p, func() {
+		p.Status.Limits = []v1alpha1.LimitStatus{{Name: "per-user", HottestKeys: []v1alpha1.HotKey{hotKey("alice", 20, 0), hotKey("bob", 10, 0)}}}
+	})
+	text, _ := run(t, "top", "-n", "shop", p.Name, "--value", "alice", "--value", "a,b", "-o", "json")
+	var list topList
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != 2 {
+		t.Fatalf("JSON is %s (%v)", text, err)
+	}
+	if list.Items[0].Value != "alice" || list.Items[1].Value != "" {
+		t.Errorf("the rows are %+v, want that the first is named alice", list.Items)
+	}
+}

@@ -31,22 +31,24 @@ func noBudgets(string) (policy.FederatedBudget, error) {
 	return policy.FederatedBudget{}, errors.New("budgets are not read")
 }
 
-// knownValues returns the values of a limit's key that the policy and the user name, by hash.
-func knownValues(p *v1alpha1.RateLimitPolicy, limit string, values []string) map[string]string {
+// knownValues returns the values of a limit's key that the policy and the user name, by hash. The
+// key of a limit that draws from a budget is the budget's.
+func knownValues(p *v1alpha1.RateLimitPolicy, limit string, values []string, budgets translate.Budgets) map[string]string {
 	known := map[string]string{store.HashValue(policy.MissingValue()): "(missing)"}
-	for _, value := range values {
-		// A value that the key of this limit cannot have is one of another.
-		if reset, err := resetOf(p, limit, value, "top"); err == nil && reset.Hash != nil {
-			known[*reset.Hash] = value
-		}
-	}
-	// Where a budget cannot be read the translation has the overrides all the same.
-	translated, _ := translate.Policy(p, noBudgets)
+	// Where a budget cannot be read the translation has the limits all the same.
+	translated, _ := translate.Policy(p, budgets)
 	for i := range translated.Limits {
-		if translated.Limits[i].Name != limit {
+		l := &translated.Limits[i]
+		if l.Name != limit || l.Key == nil {
 			continue
 		}
-		for value := range translated.Limits[i].Overridden(&translated) {
+		for _, value := range values {
+			// A value that the key of this limit cannot have is one of another.
+			if hash, err := translate.HashOfValue(l, value); err == nil {
+				known[hash] = value
+			}
+		}
+		for value := range l.Overridden(&translated) {
 			known[store.HashValue(value)] = value
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestKnownValues(t *testing.T) {
 	var p v1alpha1.RateLimitPolicy
 	sample(t, "overrides.yaml", "shop", &p)
-	known := knownValues(&p, "per-tenant", []string{"acme", "a%2Cb", "a,b"})
+	known := knownValues(&p, "per-tenant", []string{"acme", "a%2Cb", "a,b"}, noBudgets)
 	for hash, want := range map[string]string{
 		store.HashValue(policy.MissingValue()): "(missing)",
 		store.HashValue("gold"):                "gold",
@@ -27,7 +27,7 @@ func TestKnownValues(t *testing.T) {
 	if n := len(known); n != 6 { // and platinum; the key has no two parts
 		t.Errorf("%d values are known: %v", n, known)
 	}
-	if known := knownValues(&p, "absent", []string{"acme"}); len(known) != 1 {
+	if known := knownValues(&p, "absent", []string{"acme"}, noBudgets); len(known) != 1 {
 		t.Errorf("a limit that is not there has the values %v", known)
 	}
 }

@@ -48,23 +48,34 @@ func ResetOf(p *v1alpha1.RateLimitPolicy, translated *policy.Policy) (Reset, err
 }
 
 func resetOfValue(l *policy.Limit, given string) (Reset, error) {
+	hash, err := HashOfValue(l, given)
+	if err != nil {
+		return Reset{}, err
+	}
+	return Reset{Limit: l.Name, Hash: &hash}, nil
+}
+
+// HashOfValue returns the hash of a value of the limit's key, which it has, as users write it: parts are
+// separated by commas, and encoded as in a URL. The error names the part that is wrong, and the
+// cure.
+func HashOfValue(l *policy.Limit, given string) (string, error) {
 	var parts []string
 	for part := range strings.SplitSeq(given, ",") {
 		decoded, err := url.PathUnescape(part)
 		if err != nil {
-			return Reset{}, fmt.Errorf("part %q of the value is not encoded as in a URL (%w): write %%25 for a percent sign and %%2C for a comma", part, err)
+			return "", fmt.Errorf("part %q of the value is not encoded as in a URL (%w): write %%25 for a percent sign and %%2C for a comma", part, err)
 		}
 		parts = append(parts, decoded)
 	}
 	if len(parts) != len(l.Key.Parts) {
-		return Reset{}, fmt.Errorf("the value has %d parts, but the key of limit %s has %d: separate them by commas, and write %%2C for a comma in one", len(parts), l.Name, len(l.Key.Parts))
+		return "", fmt.Errorf("the value has %d parts, but the key of limit %s has %d: separate them by commas, and write %%2C for a comma in one", len(parts), l.Name, len(l.Key.Parts))
 	}
 	t := &translator{}
 	value := policy.JoinParts(t.keyValue(field.NewPath("value"), l.Key, v1alpha1.KeyValue{Parts: parts})...)
 	if len(t.errs) > 0 {
-		return Reset{}, t.errs.ToAggregate()
+		return "", t.errs.ToAggregate()
 	}
-	return Reset{Limit: l.Name, Hash: new(stores.HashValue(value))}, nil
+	return stores.HashValue(value), nil
 }
 
 // cutLast returns what is before and after the last sep; all of s and nothing without one.
