@@ -33,7 +33,7 @@ func TestEveryFieldOfAPoolIsShown(t *testing.T) {
 		},
 		Shadow: true, Spared: 1,
 		Stats: concurrency.Stats{
-			Share: 2, Ceiling: 3, Inferred: 4, InFlight: 5, Queued: 6, Fenced: true, Local: true,
+			Share: 2, Ceiling: 3, Inferred: 4, InFlight: 5, Keys: 21, Queued: 6, Fenced: true, Local: true,
 			Baseline: 7 * time.Microsecond, Latency: 8 * time.Microsecond, Admitted: 9, Refused: 10, Fences: 11, Aborted: 12, Beats: 13,
 			CoordinatorError: errors.New("gone"), Grant: pool.Grant{Limit: 14, Holders: 15, Granted: 16, Quarantined: 17},
 			Partitions: []concurrency.PartitionStats{{Name: "gold", Guaranteed: 18, InFlight: 19, Queued: 20, Refused: 21}},

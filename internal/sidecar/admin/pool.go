@@ -17,7 +17,8 @@ type poolState struct {
 	Share    int64 `json:"share"`    // of this sidecar, 0 when it expired
 	Ceiling  int64 `json:"ceiling"`  // the smaller of share and inferred
 	Inferred int64 `json:"inferred"` // that the app bears, by latency
-	InFlight int64 `json:"inFlight"` // that hold a slot
+	InFlight int64 `json:"inFlight"` // that hold a slot; where the limit is per key, of the key with the most
+	Keys     int   `json:"keys"`     // with a request in flight, where the limit is per key
 	Spared   int64 `json:"spared"`   // in flight without one, let through in mode Shadow
 	Queued   int64 `json:"queued"`
 	Fenced   bool  `json:"fenced"`
@@ -52,7 +53,7 @@ func poolStateOf(p *pools.State) poolState {
 		Algorithm: string(p.Pool.Algorithm.Type), Coordinator: string(p.Pool.Coordinator.Type), Shadow: p.Shadow,
 		Limit: s.Grant.Limit, Holders: s.Grant.Holders, Granted: s.Grant.Granted,
 		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
-		InFlight: s.InFlight, Spared: p.Spared, Queued: s.Queued, Fenced: s.Fenced, Local: s.Local,
+		InFlight: s.InFlight, Keys: s.Keys, Spared: p.Spared, Queued: s.Queued, Fenced: s.Fenced, Local: s.Local,
 		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
 		QuarantinedMicros: int64(s.Grant.Quarantined),
 		Admitted:          s.Admitted, Refused: s.Refused, Fences: s.Fences, Aborted: s.Aborted, Beats: s.Beats,
