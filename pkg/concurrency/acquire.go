@@ -93,7 +93,7 @@ func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 func (g *Guard) admit(ticket slots.Ticket, key string, now int64) Slot {
 	g.admitted++
 	g.worst.Peak = max(g.worst.Peak, g.bounded.InFlight())
-	return Slot{guard: g, ticket: ticket, key: key, forwarded: now, fenced: g.fenced}
+	return Slot{guard: g, ticket: ticket, key: key, forwarded: now, fences: g.fences, fenced: g.fenced}
 }
 
 // refuse counts a request that gets no slot.

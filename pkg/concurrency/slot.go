@@ -13,6 +13,7 @@ type Slot struct {
 	ticket    slots.Ticket
 	key       string
 	forwarded int64
+	fences    int64 // of the guard, before the slot was given
 	fenced    <-chan struct{}
 }
 
@@ -37,6 +38,19 @@ func (s *Slot) Forward() {
 // Fenced returns a channel that is closed when the request has to be ended, because the
 // guard's share expired and Config.OnFenced is Abort.
 func (s *Slot) Fenced() <-chan struct{} { return s.fenced }
+
+// Lapsed reports whether the guard was fenced since it gave the slot: others may have been
+// granted what the slot is of, so a request that is not forwarded yet has to give it back.
+func (s *Slot) Lapsed() bool {
+	g := s.guard
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fence(g.clock.Now())
+	return g.fences != s.fences
+}
 
 // Release gives the slot back, to the first that waits for one. Only the first call
 // does, on whichever copy.

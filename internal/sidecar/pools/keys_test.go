@@ -10,6 +10,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
 	"github.com/weir-dev/weir/internal/sidecar/pools"
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -164,4 +165,50 @@ func TestReportOfAKey(t *testing.T) {
 			t.Errorf("in mode Shadow it is %v, want 2 in flight of a value and one that was spared", r[0])
 		}
 	})
+}
+
+// A request that waits for a slot of the pool has its slot of the key by a share that may run
+// out meanwhile: then others have been given it.
+func TestASlotOfAKeyLapsesInTheQueueOfThePool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		away   time.Duration
+		lapses bool
+	}{
+		"a short outage": {interval, false},
+		"a long one":     {2 * leaseTTL, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
+				s.apply(newPool(1, byTenant(1), func(p *policy.Pool) {
+					p.Queue = &policy.Queue{MaxLength: 1, MaxWait: 60 * limiter.Second}
+				}))
+				first, _ := s.of("free")
+				decided := make(chan *pools.Refusal, 1)
+				go func() {
+					slot, refusal := s.of("gold")
+					slot.Release(concurrency.Served)
+					decided <- refusal
+				}()
+				synctest.Wait()
+				s.world.set(func(w *world) { w.away = true })
+				time.Sleep(tc.away / 2)
+				s.world.set(func(w *world) { w.away = tc.lapses })
+				time.Sleep(tc.away / 2)
+				s.world.set(func(w *world) { w.away = false })
+				time.Sleep(2 * interval)
+				first.Release(concurrency.Served)
+				refusal := <-decided
+				lapsed := refusal != nil && refusal.Pool.Name == "checkout/key" && refusal.Verdict == concurrency.Fenced
+				if lapsed != tc.lapses || !lapsed && refusal != nil {
+					t.Errorf("it has %+v, want it refused: %t", refusal, tc.lapses)
+				}
+				if got := s.held(); got != "checkout/key 0;checkout 0;" {
+					t.Errorf("in the end held are %s", got)
+				}
+				if got := s.States()[0].Tallies[0].Answered(concurrency.Fenced); (got == 1) != tc.lapses {
+					t.Errorf("%d are counted as fenced", got)
+				}
+			})
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/concurrency/slots"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -62,12 +63,33 @@ func (k *Enforcer) askEach(all *together, r *http.Request) (s Slot, refusal *Ref
 		}
 		held.add(slot)
 	}
+	if all.maxWait > 0 {
+		if refusal := held.lapsed(); refusal != nil {
+			return Slot{}, refusal, true
+		}
+	}
 	kept = true
 	return held, nil, true
 }
 
 // errWaited ends the wait of a request that waited as long as it may for all pools together.
 var errWaited = errors.New("the request waited for slots of its pools as long as it may")
+
+// lapsed refuses a request that waited for one pool's slot while the share ran out by which it
+// has that of another: nil when all are good. What is in flight by an old share ends within the
+// margin; this request would only begin.
+func (s *Slot) lapsed() *Refusal {
+	if !s.Held() {
+		return nil
+	}
+	for each := s; each != nil; each = each.next {
+		if !each.of.shadow && each.slot.Lapsed() {
+			each.of.tallies.of(slots.Rest).count(concurrency.Fenced, false)
+			return each.of.refuse(concurrency.Fenced)
+		}
+	}
+	return nil
+}
 
 // add adds the slot of another pool, if it is one.
 func (s *Slot) add(other Slot) {
