@@ -79,11 +79,11 @@ func settles(c contender, key string, allowed bool) bool {
 	return false
 }
 
-// calibrate returns how many operations of each goroutine fill a turn.
+// calibrate returns how many operations of each goroutine fill a turn, at least one.
 func calibrate(c contender, keys []string, goroutines int) int {
 	for n := 16; ; n *= 2 {
 		if took := spend(c, keys, goroutines, n); took > slice/4 {
-			return int(float64(n) * float64(slice) / float64(took))
+			return max(1, int(float64(n)*float64(slice)/float64(took)))
 		}
 	}
 }
