@@ -153,6 +153,11 @@ func coordinatorReachable(s *poolScope) metav1.Condition {
 		return condition.True(kind, v1alpha1.QuarantinedReason,
 			"the coordinator has just lost its memory: until every share that it may have forgotten has expired, pods keep what they use and get no more")
 	}
+	if f := s.observation.Keys; f != nil && f.Quarantined > 0 {
+		return condition.True(kind, v1alpha1.QuarantinedReason,
+			"the coordinator does not know what pods have in flight of each value of the key: until every share that it may have forgotten has expired, "+
+				"pods keep what they use and get no more, and refuse other requests that have the key")
+	}
 	if of := s.enforced.Coordinator; of.Type != policy.ControllerStore {
 		return condition.True(kind, v1alpha1.ReachableReason, fmt.Sprintf("%s at %s divides the limit", of.Type, of.Address))
 	}
@@ -160,12 +165,20 @@ func coordinatorReachable(s *poolScope) metav1.Condition {
 }
 
 // cutOff names the pods that have no share, and says what that means.
-func (s *poolScope) cutOff() string {
+func (s *poolScope) cutOff() (out string) {
 	names := s.reporting((*poolaudit.Report).CutOff)
-	if len(names) == 0 {
-		return ""
+	if len(names) > 0 {
+		out = "; without a share, so they refuse every request: " + nameSome(names)
 	}
-	return "; without a share, so they refuse every request: " + nameSome(names)
+	k, ok := s.perKey()
+	if !ok {
+		return out
+	}
+	more := slices.DeleteFunc(k.reporting((*poolaudit.Report).CutOff), func(pod string) bool { return slices.Contains(names, pod) })
+	if len(more) > 0 {
+		out += "; without a share of the limit per key, so they refuse every request that has the key: " + nameSome(more)
+	}
+	return out
 }
 
 // saturated reports whether requests find no slot of the pool, and says in any case why the

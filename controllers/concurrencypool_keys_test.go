@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,5 +115,24 @@ func TestACoordinatorIsUnreachableForAKey(t *testing.T) {
 	c := meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.CoordinatorReachableCondition)
 	if c.Status != metav1.ConditionFalse || c.Message != "the coordinator does not answer b (no route)" {
 		t.Errorf("%s: %q", c.Status, c.Message)
+	}
+	s.observation.Sessions[1].Keys.Share, s.observation.Sessions[1].Keys.Fenced = 0, true
+	c = meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.CoordinatorReachableCondition)
+	if want := "the coordinator does not answer b (no route); without a share of the limit per key, so they refuse every request that has the key: b"; c.Message != want {
+		t.Errorf("it says %q, want %q", c.Message, want)
+	}
+	s.observation.Sessions[1].Report.Share, s.observation.Sessions[1].Report.Fenced = 0, true
+	c = meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.CoordinatorReachableCondition)
+	if want := "the coordinator does not answer b (no route); without a share, so they refuse every request: b"; c.Message != want {
+		t.Errorf("it says %q, want %q", c.Message, want)
+	}
+}
+
+// A key that is new to a coordinator which keeps the pool for longer is in quarantine by itself.
+func TestAKeyInQuarantineIsShown(t *testing.T) {
+	s := newPoolScope(keyed(func(f *poolaudit.Figures) { f.Quarantined = 1 }))
+	c := meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.CoordinatorReachableCondition)
+	if c.Status != metav1.ConditionTrue || c.Reason != "Quarantined" || !strings.Contains(c.Message, "refuse other requests that have the key") {
+		t.Errorf("%s, %s: %q", c.Status, c.Reason, c.Message)
 	}
 }

@@ -174,7 +174,8 @@ type PoolKeysStatus struct {
 	Limit int64 `json:"limit"`
 
 	// inFlight is the sum, over all pods, of what each has in flight of the value
-	// that has the most there: no value has more.
+	// that has the most there. No value has more, but for requests that took no
+	// slot of it: in mode Shadow, or from before the key was added.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InFlight *int64 `json:"inFlight,omitempty"`
@@ -191,8 +192,8 @@ type PoolKeysStatus struct {
 	// +optional
 	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
 
-	// overshoot is what was in flight of a value beyond the limit, at most: no
-	// value had more.
+	// overshoot is what was in flight of a value beyond the limit, at most, of
+	// requests that took a slot of it.
 	// +optional
 	Overshoot *Overshoot `json:"overshoot,omitempty"`
 }
