@@ -107,7 +107,7 @@ func poolToBeta(_ context.Context, in *v1alpha1.ConcurrencyPool, out *Concurrenc
 	out.Spec = PoolSpec{
 		Selector: s.PodSelector, Lease: Lease{Heartbeat: s.Heartbeat, SelfFence: s.SelfFence}, Description: from.Description,
 		Match: s.Match, Mode: s.Mode, Limit: s.Limit, Algorithm: s.Algorithm, Aggregate: s.Aggregate, Allocation: s.Allocation, Handoff: s.Handoff,
-		OnCoordinatorOutage: s.OnCoordinatorOutage, Coordinator: s.Coordinator, Exempt: s.Exempt, Partitions: s.Partitions, Response: s.Response,
+		OnCoordinatorOutage: s.OnCoordinatorOutage, Coordinator: s.Coordinator, Exempt: s.Exempt, Key: s.Key, Partitions: s.Partitions, Response: s.Response,
 	}
 	out.Status = in.Status
 	return err
@@ -121,7 +121,7 @@ func poolToAlpha(_ context.Context, in *ConcurrencyPool, out *v1alpha1.Concurren
 	out.Spec = v1alpha1.ConcurrencyPoolSpec{
 		PodSelector: s.Selector, Heartbeat: s.Lease.Heartbeat, SelfFence: s.Lease.SelfFence, Queue: from.Queue,
 		Match: s.Match, Mode: s.Mode, Limit: s.Limit, Algorithm: s.Algorithm, Aggregate: s.Aggregate, Allocation: s.Allocation, Handoff: s.Handoff,
-		OnCoordinatorOutage: s.OnCoordinatorOutage, Coordinator: s.Coordinator, Exempt: s.Exempt, Partitions: s.Partitions, Response: s.Response,
+		OnCoordinatorOutage: s.OnCoordinatorOutage, Coordinator: s.Coordinator, Exempt: s.Exempt, Key: s.Key, Partitions: s.Partitions, Response: s.Response,
 	}
 	out.Status = in.Status
 	return err

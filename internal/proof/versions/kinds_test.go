@@ -64,6 +64,7 @@ type PoolSpec struct {
 	OnCoordinatorOutage v1alpha1.OnCoordinatorOutage `json:"onCoordinatorOutage,omitzero"`
 	Coordinator         v1alpha1.Store               `json:"coordinator,omitzero"`
 	Exempt              []v1alpha1.Match             `json:"exempt,omitempty"`
+	Key                 *v1alpha1.PoolKey            `json:"key,omitempty"`
 	Partitions          []v1alpha1.Partition         `json:"partitions,omitempty"`
 	Response            v1alpha1.PoolResponse        `json:"response,omitzero"`
 }
