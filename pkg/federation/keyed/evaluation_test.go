@@ -55,6 +55,13 @@ func (s *shelf) Save(ctx context.Context, id string, r kubernetes.Record, versio
 	return strconv.Itoa(s.version), nil
 }
 
+// written returns how often a record was written.
+func (s *shelf) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
 func (s *shelf) Known(context.Context, string, limiter.Micros) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +181,7 @@ func (c *trial) run(t *testing.T) {
 	}
 	used, seen := float64(admitted)/float64(most), w.hub.seen()
 	t.Logf("| %s | %.3f | %.3f | %.2f | %.2f | %.1f |", c.name, used, float64(split)/float64(most), float64(seen.messages)/float64(admitted),
-		float64(requests[0]+requests[1]+requests[2])/float64(admitted), float64(kept.writes)/(windows*window).Seconds())
+		float64(requests[0]+requests[1]+requests[2])/float64(admitted), float64(kept.written())/(windows*window).Seconds())
 	if used < c.least {
 		t.Errorf("%.3f of what could be is admitted, want %v", used, c.least)
 	}
