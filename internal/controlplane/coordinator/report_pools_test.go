@@ -125,12 +125,11 @@ func TestNewsOfALimitPerKeyNamesThePool(t *testing.T) {
 		defer a.close()
 		a.reportPool(p)
 		news := func() (names []types.NamespacedName) {
-			for {
-				synctest.Wait()
+			for over := time.After(auditInterval / 2); ; { // names that come in quick succession are gathered
 				select {
 				case name := <-l.PoolsChanged():
 					names = append(names, name)
-				default:
+				case <-over:
 					return names
 				}
 			}
