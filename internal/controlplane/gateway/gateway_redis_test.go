@@ -25,8 +25,8 @@ import (
 
 	"github.com/weir-dev/weir/internal/backend"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
-	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/controlplane/gateway"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/enforce"
