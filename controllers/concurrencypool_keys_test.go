@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// keyed gives the pool a limit per key, of which pods reported figures.
+// keyed gives the pool a limit per key, and figures of it that pods reported.
 func keyed(change func(*poolaudit.Figures)) func(*poolScope) {
 	return func(s *poolScope) {
 		s.enforced.Key = &policy.PoolKey{Limit: 20}
@@ -63,7 +63,7 @@ func TestFiguresOfAKeyAreOfThisGeneration(t *testing.T) {
 	}
 }
 
-// The condition WithinBound is of both limits: of the one of which less good is known.
+// The condition WithinBound is of both limits, and shows the one about which less good is known.
 func TestTheBoundIsOfEveryValueToo(t *testing.T) {
 	within := "what was in flight stayed within the limit; worst overshoot 0"
 	over := func(f *poolaudit.Figures) {

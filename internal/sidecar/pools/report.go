@@ -92,7 +92,7 @@ func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared int64, answe
 		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, AbortedTotal: s.Aborted,
 		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
 	}
-	if _, perKey := policy.PoolName(p.Name); !perKey { // of which value the spared are is not known
+	if _, perKey := policy.PoolName(p.Name); !perKey { // nobody knows whose the spared requests are
 		r.InFlight, r.Peak = s.InFlight+spared, w.Peak+w.spared
 	}
 	if answered {
