@@ -70,7 +70,7 @@ func (k *Key) foreseeBy(cfg *settings, o account.Outlook, cost int64, r account.
 	if after.Outcome == account.Undecided {
 		f.Source = FromStore
 		if wait := cfg.breaker.storeTime(k.storeKey(cfg)).Behind(r.Now); wait > 0 && res.Granted > 0 {
-			res.Granted, res.Reason, res.RetryAfter = 0, limiter.ClockBehind, wait
+			res.Granted, res.Delay, res.Reason, res.RetryAfter = 0, 0, limiter.ClockBehind, wait
 		}
 	}
 	f.Allowed, f.Reason, f.Limit, f.Remaining = res.Granted > 0, res.Reason, res.Limit, res.Remaining

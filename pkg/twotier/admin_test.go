@@ -133,6 +133,34 @@ func foreseeDecisions(t *testing.T, cfg Config) {
 	}
 }
 
+// TestARefusalBehindTheFloorIsForeseenWithoutADelay: the units that a queue of the store would
+// grant are refused, so there is nothing to wait for but the store's clock.
+func TestARefusalBehindTheFloorIsForeseenWithoutADelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cfg := newFakeStore(), perSecond(20, 1)
+		cfg.Params.Algorithm, cfg.Params.MaxDelay = limiter.LeakyBucket, 300*limiter.Millisecond
+		cfg.Mode, cfg.OnUnavailable = Strict, LocalShare
+		l := open(t, cfg, s)
+		acquire(t, l, "", 1)
+		s.set(func() { s.down = errDown })
+		for range 10 {
+			nextWindow()
+			acquire(t, l, "", 1)
+		}
+		s.set(func() { s.down, s.ahead = nil, s.ahead-4*time.Second })
+		time.Sleep(2 * maxRetry)
+		take := limiter.Command{Min: 1, Want: 4}
+		if r, err := s.Apply(t.Context(), store.Key{Scope: cfg.Scope}, cfg.Params, take); err != nil || r.Granted != 4 {
+			t.Fatalf("another process got %+v, %v, want 4 units", r, err)
+		}
+		acquire(t, l, "", 1) // learns what the store's clock shows
+		f := peek(t, l, "", 2)
+		if f.Allowed || f.Reason != limiter.ClockBehind || f.Delay != 0 || f.RetryAfter <= 0 {
+			t.Errorf("got %+v, want a refusal until the store's clock has caught up, and no delay", f)
+		}
+	})
+}
+
 // TestAForecastIsWhenTheCostIsAdmitted: not before, when nobody else takes anything.
 func TestAForecastIsWhenTheCostIsAdmitted(t *testing.T) {
 	for name, cfg := range variants() {
