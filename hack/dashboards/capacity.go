@@ -13,8 +13,8 @@ func capacity() board {
 					queries: []query{{`sum(weir_coordinator_sessions)`, ""}},
 				},
 				{
-					kind: stat, title: "Room for pods", about: "Pods with a stream to the fullest controller, as a part of those that its memory has room for.", unit: ratio, steps: share(0.7, 0.9),
-					queries: []query{{`max(weir_coordinator_sessions / on (instance) weir_coordinator_room{of="pods"})`, ""}},
+					kind: stat, title: "Room for pods", about: "What the pods with a stream to the fullest controller take of its room, by how many limits each enforces.", unit: ratio, steps: share(0.7, 0.9),
+					queries: []query{{`max(weir_coordinator_room_taken_ratio)`, ""}},
 				},
 				{
 					kind: stat, title: "Objects", about: "Policies, pools and budgets.", unit: plain, steps: neutral,
@@ -39,7 +39,7 @@ func capacity() board {
 			}},
 			{title: "Pods and objects", panels: []chart{
 				{
-					kind: lines, title: "Pods of a controller", about: "Streams of each controller, and for how many its memory has room.", unit: plain,
+					kind: lines, title: "Pods of a controller", about: "Streams of each controller, and for how many its memory has room if each pod enforces one limit.", unit: plain,
 					queries: []query{{`weir_coordinator_sessions`, "{{pod}}"}, {`min(weir_coordinator_room{of="pods"})`, "room"}},
 				},
 				{

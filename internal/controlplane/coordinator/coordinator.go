@@ -150,13 +150,15 @@ type Coordinator struct {
 // New returns a Coordinator that does nothing until Start.
 func New(config Config) *Coordinator {
 	waits, heap := newWaiting(), debug.SetMemoryLimit(-1)
-	m := newMetrics(config.Registerer, func() float64 { return float64(waits.len()) })
+	room := newStreams(connlimit.PodsIn(heap))
+	m := newMetrics(config.Registerer, func() float64 { return float64(waits.len()) }, room.taken)
 	refusals := connlimit.NewRefusals(m.refusals)
+	room.refusals = refusals
 	c := &Coordinator{
 		Config:          config,
 		metrics:         m,
 		refusals:        refusals,
-		streams:         newStreams(connlimit.PodsIn(heap), refusals),
+		streams:         room,
 		crew:            newCrew(),
 		unauthenticated: connlimit.ConnectionsIn(heap),
 		notices:         notices.New(),
@@ -168,7 +170,7 @@ func New(config Config) *Coordinator {
 		},
 	}
 	m.room.WithLabelValues("connections").Set(float64(c.unauthenticated))
-	m.room.WithLabelValues("pods").Set(float64(c.streams.pods.Most))
+	m.room.WithLabelValues("pods").Set(float64(c.streams.room()))
 	if config.Registerer != nil {
 		config.Registerer.MustRegister(versions{c})
 	}

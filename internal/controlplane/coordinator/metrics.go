@@ -33,8 +33,9 @@ type metrics struct {
 	audit           prometheus.Histogram
 }
 
-// newMetrics returns them; waits returns how many sidecars wait.
-func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
+// newMetrics returns them; waits returns how many sidecars wait, and taken which part of the room
+// for pods is taken.
+func newMetrics(r prometheus.Registerer, waits, taken func() float64) *metrics {
 	f := promauto.With(r)
 	m := &metrics{
 		term: f.NewGauge(prometheus.GaugeOpts{
@@ -68,7 +69,7 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 		}, []string{"bound"}),
 		room: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_coordinator_room",
-			Help: "How many connections without an authenticated stream, and how many pods with streams, the memory of this replica has room for.",
+			Help: "How many connections without an authenticated stream, and how many pods with streams that enforce one limit each, the memory of this replica has room for.",
 		}, []string{"of"}),
 		leases: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_total", Help: "Lease requests, by the reason of the answer; Error when no decision was reached.",
@@ -101,6 +102,10 @@ func newMetrics(r prometheus.Registerer, waits func() float64) *metrics {
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_coordinator_waiting", Help: "Sidecars that wait until this replica leads.",
 	}, waits)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_coordinator_room_taken_ratio",
+		Help: "Part of the room for pods with streams that is taken. A pod takes the more, the more limits it enforces.",
+	}, taken)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_coordinator_clock_seconds",
 		Help: "The time by which the controller's store divides windows, in seconds since 1970; 0 while this replica does not lead.",

@@ -192,8 +192,12 @@ func (p *publication) config(ctx context.Context, of *policy.Snapshot) (*config,
 }
 
 // serveBy has the session accounted for and served by next. The holder is sent it only if
-// send is true; a part may be withheld.
+// send is true; a part may be withheld. Without room for what next takes, the session ends.
 func (t *term) serveBy(s *session, next *config, send bool) {
+	if err := s.fit(len(next.limits) + len(next.pools)); err != nil {
+		s.close(err)
+		return
+	}
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	changed := s.changing(next, send)

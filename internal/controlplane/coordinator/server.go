@@ -110,15 +110,16 @@ func (c *Coordinator) receive(stream fleetpb.Fleet_ConnectServer) error {
 		return errParted
 	}
 	own.serve()
-	return t.serve(ctx, own.end, stream, id, hello)
+	return t.serve(ctx, own, stream, id, hello)
 }
 
-// serve serves a session until it is closed, its stream breaks or ctx is done, which stop does.
-func (t *term) serve(ctx context.Context, stop context.CancelCauseFunc, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
+// serve serves a session until it is closed, its stream breaks or ctx is done, which own.end does.
+func (t *term) serve(ctx context.Context, own *admitted, stream fleetpb.Fleet_ConnectServer, id podauth.Identity, hello *fleetpb.Hello) error {
 	if hello.GetTerm() > t.number {
 		return status.Errorf(codes.Unavailable, "the sidecar knows of term %d, this is %d", hello.GetTerm(), t.number)
 	}
-	s := newSession(id, hello, stop)
+	s := newSession(id, hello, own.end)
+	s.fit = own.enforce
 	var err error
 	t.crew.do(func() { err = t.enter(s) })
 	if err != nil {

@@ -57,6 +57,7 @@ type session struct {
 	gone  chan struct{}           // closed when the session has ended
 	parts parting                 // orders goodbye and answers
 	close context.CancelCauseFunc // first cause wins
+	fit   func(limits int) error  // makes room for what the holder enforces
 
 	slots   chan struct{}            // a token for each lease that async waits for
 	through map[string]chan struct{} // the same for leases of stores behind this controller, by address
@@ -101,6 +102,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		known:       make(chan struct{}),
 		gone:        make(chan struct{}),
 		close:       stop,
+		fit:         func(int) error { return nil },
 		slots:       make(chan struct{}, maxAsync),
 		through:     map[string]chan struct{}{},
 		storeErrors: map[limitName]string{},

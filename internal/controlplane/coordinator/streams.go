@@ -24,14 +24,17 @@ import (
 const maxStreams = 2
 
 // streams are those that are authenticated. They bound how many a pod has, and for how many
-// pods there is room. A namespace has as much of it as it needs while there is room for all,
-// and its fair share when there is not.
+// pods there is room, by how many limits each enforces. A namespace has as much of it as it needs
+// while there is room for all, and its fair share when there is not.
 type streams struct {
 	refusals *connlimit.Refusals
 
 	mu    sync.Mutex
 	pods  *connlimit.Places[string, *podStreams] // by namespace
 	byPod map[string]*podStreams                 // by pod UID
+	// refused is the weight of a pod that was found to have no room for what it enforces, by
+	// namespace. Those that come next have room for as much, or are not served in the first place.
+	refused map[string]int
 }
 
 // podStreams are those of one pod, in the order in which they came. The lock of streams is held.
@@ -49,10 +52,26 @@ type admitted struct {
 	served bool // by a session, which a newer one of the pod replaces
 }
 
-// newStreams returns room for the streams of as many pods.
-func newStreams(pods int, refusals *connlimit.Refusals) *streams {
+// newStreams returns room for the streams of as many pods that enforce one limit each. Its refusals
+// have to be set.
+func newStreams(pods int) *streams {
 	newest := (*list.List).Back // those that were there before stay
-	return &streams{refusals: refusals, pods: connlimit.NewPlaces[string, *podStreams](pods, pods, newest), byPod: map[string]*podStreams{}}
+	room := pods * connlimit.Weight(1)
+	return &streams{
+		pods:    connlimit.NewPlaces[string, *podStreams](room, room, newest),
+		byPod:   map[string]*podStreams{},
+		refused: map[string]int{},
+	}
+}
+
+// room returns for how many pods that enforce one limit each there is room.
+func (ss *streams) room() int { return ss.pods.Most / connlimit.Weight(1) }
+
+// taken returns which part of the room is taken.
+func (ss *streams) taken() float64 {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return float64(ss.pods.Taken) / float64(ss.pods.Most)
 }
 
 // enter admits a stream of the pod until leave is called. The context that it returns ends when the stream
@@ -64,14 +83,12 @@ func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Cont
 	pod := ss.byPod[id.PodUID]
 	if pod == nil {
 		pod = &podStreams{Identity: id}
-		got, givenUp := ss.pods.Take(id.Namespace, pod)
+		got, givenUp := ss.pods.Take(id.Namespace, pod, max(connlimit.Weight(1), ss.refused[id.Namespace]))
+		ss.oust(givenUp)
 		if got == nil {
 			end(nil)
 			ss.refusals.Count(connlimit.BoundPods, "namespace", id.Namespace)
 			return nil, nil, ss.crowded(id.Namespace)
-		}
-		if givenUp != nil {
-			ss.oust(givenUp.Member)
 		}
 		pod.place = got
 		ss.byPod[id.PodUID] = pod
@@ -87,16 +104,38 @@ func (ss *streams) enter(ctx context.Context, id podauth.Identity) (context.Cont
 // crowded says that there is no room for a pod of the namespace.
 func (ss *streams) crowded(namespace string) error {
 	return status.Errorf(codes.ResourceExhausted,
-		"this controller has room for the sidecars of %d pods, and no namespace has more of them than %s: raise its memory limit", ss.pods.Most, namespace)
+		"this controller has room for the sidecars of %d pods that enforce one limit each, or of fewer that enforce more, "+
+			"and no namespace has more of it than %s: raise its memory limit, or have fewer policies select these pods", ss.room(), namespace)
 }
 
-// oust ends the streams of a pod whose place another one has.
-func (ss *streams) oust(pod *podStreams) {
-	delete(ss.byPod, pod.PodUID)
-	for _, s := range pod.open {
-		s.end(ss.crowded(pod.Namespace))
+// oust ends the streams of pods whose places others have.
+func (ss *streams) oust(givenUp []*connlimit.Place[string, *podStreams]) {
+	for _, place := range givenUp {
+		pod := place.Member
+		delete(ss.byPod, pod.PodUID)
+		for _, s := range pod.open {
+			s.end(ss.crowded(pod.Namespace))
+		}
+		ss.refusals.Count(connlimit.BoundNamespace, "namespace", pod.Namespace)
 	}
-	ss.refusals.Count(connlimit.BoundNamespace, "namespace", pod.Namespace)
+}
+
+// enforce gives the pod room for a number of limits. The error is a status: there is none.
+func (s *admitted) enforce(limits int) error {
+	ss, weight := s.of, connlimit.Weight(limits)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	givenUp, ok := ss.pods.Weigh(s.pod.place, weight)
+	ss.oust(givenUp)
+	if !ok {
+		ss.refused[s.pod.Namespace] = weight
+		ss.refusals.Count(connlimit.BoundPods, "namespace", s.pod.Namespace)
+		return ss.crowded(s.pod.Namespace)
+	}
+	if weight < ss.refused[s.pod.Namespace] {
+		delete(ss.refused, s.pod.Namespace)
+	}
+	return nil
 }
 
 // replace ends the oldest stream of the pod that is not served.

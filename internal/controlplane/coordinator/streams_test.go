@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // withRoom runs f with a leader that has room for so many pods.
@@ -30,12 +31,15 @@ func withRoom(t *testing.T, pods int, f func(t *testing.T, l *leader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeader(t, &memoryTerms{}, publishing())
-		l.streams = newStreams(pods, l.refusals)
+		l.limitPods(pods)
 		l.start()
 		defer l.end()
 		f(t, l)
 	})
 }
+
+// limitPods leaves room for a number of pods that enforce one limit each.
+func (l *leader) limitPods(n int) { l.streams.pods = newStreams(n).pods }
 
 // ended returns the code with which a stream ended by now, and false when it goes on.
 func (s *sidecar) ended() (codes.Code, bool) {
@@ -147,6 +151,95 @@ func TestNoNamespaceTakesTheRoomOfOthers(t *testing.T) {
 	})
 }
 
+// many returns n policies.
+func many(namespace string, generation int64, n int) (all []policy.Policy) {
+	for i := range n {
+		p := limited(namespace, generation, 10, limiter.Second)
+		p.Name = fmt.Sprintf("policy-%03d", i)
+		all = append(all, p)
+	}
+	return all
+}
+
+// TestAPodTakesRoomByItsLimits: four pods of one limit have room, or two that enforce 33 each. Those
+// without room are refused, before they are served, until fewer limits select them.
+func TestAPodTakesRoomByItsLimits(t *testing.T) {
+	withRoom(t, 4, func(t *testing.T, l *leader) {
+		l.policies.set(true, many("shop", 1, 33)...)
+		taken := func() float64 {
+			synctest.Wait()
+			return l.streams.taken()
+		}
+		first, second := l.connect(pod("shop", "0"), "1"), l.connect(pod("shop", "1"), "1")
+		defer first.close()
+		defer second.close()
+		first.config()
+		second.config()
+		if got := taken(); got != 1 {
+			t.Errorf("%.2f of the room is taken, want all", got)
+		}
+		third := l.dial(tokenOf(pod("shop", "2")))
+		defer third.close()
+		if code, over := third.ended(); !over || code != codes.ResourceExhausted {
+			t.Errorf("a pod without room has %v, %t, want it refused", code, over)
+		}
+
+		l.policies.set(true, many("shop", 2, 34)...) // one more each
+		l.Refresh("shop")
+		gone := 0
+		for _, s := range []*sidecar{first, second} {
+			if code, over := s.ended(); over && code == codes.ResourceExhausted {
+				gone++
+			}
+		}
+		if got := l.present.Load().sessions.len(); gone != 2 || got != 0 {
+			t.Errorf("%d sessions ended and %d are left, want both ended: there is room for 33 limits of each", gone, got)
+		}
+		fourth := l.connect(pod("shop", "3"), "1")
+		defer fourth.close()
+		if got := len(fourth.config().Policies); got != 34 || taken() != 130.0/256 {
+			t.Errorf("alone it enforces %d limits and takes %.2f of the room, want 34 and 0.51", got, taken())
+		}
+
+		l.policies.set(true, many("shop", 3, 1)...)
+		l.Refresh("shop")
+		fourth.config()
+		for i := range 3 {
+			s := l.connect(pod("shop", fmt.Sprint("more-", i)), "1")
+			defer s.close()
+			s.config()
+		}
+		if got := taken(); got != 1 || len(l.streams.refused) != 0 {
+			t.Errorf("%.2f of the room is taken by four pods of a limit, and %v are refused more; want all, and none", got, l.streams.refused)
+		}
+	})
+}
+
+// TestALimitMoreTakesNoRoomOfOtherNamespaces: beyond its share a namespace loses its own pods.
+func TestALimitMoreTakesNoRoomOfOtherNamespaces(t *testing.T) {
+	withRoom(t, 4, func(t *testing.T, l *leader) {
+		l.policies.set(true, append(many("large", 1, 1), many("small", 1, 1)...)...)
+		var large, small []*sidecar
+		for i := range 2 {
+			large = append(large, l.connect(pod("large", fmt.Sprint("a", i)), "1"))
+			small = append(small, l.connect(pod("small", fmt.Sprint("b", i)), "1"))
+			defer large[i].close()
+			defer small[i].close()
+		}
+		synctest.Wait()
+		l.policies.set(true, append(many("large", 2, 200), many("small", 1, 1)...)...)
+		l.Refresh("large")
+		for i := range 2 {
+			if code, over := large[i].ended(); !over || code != codes.ResourceExhausted {
+				t.Errorf("a pod with too many limits has %v, %t, want it refused", code, over)
+			}
+			if code, over := small[i].ended(); over {
+				t.Errorf("a pod of another namespace ended with %v", code)
+			}
+		}
+	})
+}
+
 // TestAPodThatIsGoneLeavesRoom.
 func TestAPodThatIsGoneLeavesRoom(t *testing.T) {
 	withRoom(t, 1, func(t *testing.T, l *leader) {
@@ -166,7 +259,7 @@ func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elected := make(chan struct{})
 		l := newLeader(t, &memoryTerms{}, publishing(), func(c *Config) { c.Elected = elected })
-		l.streams = newStreams(2, l.refusals)
+		l.limitPods(2)
 		l.start()
 		defer l.end()
 		first, second := l.wait(pod("large", "0")), l.wait(pod("large", "1"))
@@ -187,7 +280,7 @@ func TestAPodWhoseRoomIsNeededStopsWaiting(t *testing.T) {
 func (ss *streams) len() int {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.pods.Taken
+	return len(ss.byPod)
 }
 
 // standBy starts a Coordinator that leads once elected is closed.

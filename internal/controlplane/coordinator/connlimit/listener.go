@@ -89,7 +89,7 @@ func (d *Listener) admit(conn net.Conn) bool {
 	from := addressOf(conn)
 	v := &Conn{listener: d, conn: conn, from: from}
 	d.mu.Lock()
-	got, givenUp := d.pending.Take(from, v)
+	got, givenUp := d.pending.Take(from, v, 1)
 	full := d.pending.Of(from) >= d.pending.each
 	if got != nil {
 		v.place = got
@@ -103,8 +103,9 @@ func (d *Listener) admit(conn net.Conn) bool {
 		d.refusals.Count(BoundAddress, "address", from)
 	case got == nil:
 		d.refusals.Count(BoundConnections, "address", from)
-	case givenUp != nil:
-		givenUp.Member.dismiss(BoundConnections)
+	}
+	for _, other := range givenUp {
+		other.Member.dismiss(BoundConnections)
 	}
 	return got != nil
 }

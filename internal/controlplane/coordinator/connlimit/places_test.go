@@ -29,9 +29,9 @@ func TestPlaces(t *testing.T) {
 			p := NewPlaces[byte, int](tc.Most, tc.each, tc.gives)
 			has := map[int]string{}
 			for i := range tc.in {
-				got, givenUp := p.Take(tc.in[i], i)
-				if givenUp != nil {
-					delete(has, givenUp.Member)
+				got, givenUp := p.Take(tc.in[i], i, 1)
+				for _, other := range givenUp {
+					delete(has, other.Member)
 				}
 				has[i] = "-" + fmt.Sprint(i)
 				if got != nil {
@@ -56,8 +56,8 @@ func TestPlaces(t *testing.T) {
 
 func TestAPlaceIsFreedOnce(t *testing.T) {
 	p := NewPlaces[string, int](2, 2, (*list.List).Back)
-	first, _ := p.Take("a", 1)
-	_, _ = p.Take("a", 2)
+	first, _ := p.Take("a", 1, 1)
+	_, _ = p.Take("a", 2, 1)
 	for range 2 {
 		p.Free(first)
 	}
@@ -65,8 +65,80 @@ func TestAPlaceIsFreedOnce(t *testing.T) {
 	if p.Taken != 1 || p.Of("a") != 1 {
 		t.Errorf("%d places are taken, %d by the group; want 1", p.Taken, p.Of("a"))
 	}
-	if got, givenUp := p.Take("b", 3); got == nil || givenUp != nil || p.Taken != 2 {
+	if got, givenUp := p.Take("b", 3, 1); got == nil || givenUp != nil || p.Taken != 2 {
 		t.Errorf("%d places are taken, want 2", p.Taken)
+	}
+}
+
+// TestPlacesByWeight: a group has what it takes by weight, and gives up whole members.
+func TestPlacesByWeight(t *testing.T) {
+	p := NewPlaces[string, string](10, 10, (*list.List).Back)
+	in := map[string]*Place[string, string]{}
+	remove := func(givenUp []*Place[string, string]) (names string) {
+		for _, place := range givenUp {
+			delete(in, place.Member)
+			names += place.Member
+		}
+		return names
+	}
+	take := func(member string, weight int) string {
+		got, givenUp := p.Take(member[:1], member, weight)
+		names := remove(givenUp)
+		if got == nil {
+			return names + "-"
+		}
+		in[member] = got
+		return names
+	}
+	weigh := func(member string, weight int) string {
+		givenUp, ok := p.Weigh(in[member], weight)
+		if names := remove(givenUp); ok {
+			return names
+		}
+		return "-"
+	}
+	for i, step := range []struct {
+		do   func(string, int) string
+		on   string
+		n    int
+		want string // who gave up, and - for a refusal
+		a, b int
+	}{
+		{take, "a1", 4, "", 4, 0},
+		{take, "a2", 4, "", 8, 0},
+		{take, "a3", 3, "-", 8, 0},
+		{weigh, "a2", 6, "", 10, 0},
+		{weigh, "a2", 7, "-", 10, 0}, // and it stays
+		{take, "b1", 5, "-", 10, 0},  // a would have less than b
+		{take, "b1", 3, "a2", 4, 3},
+		{weigh, "b1", 6, "", 4, 6},
+		{take, "a4", 1, "-", 4, 6}, // b would have nothing
+		{weigh, "b1", 2, "", 4, 2},
+		{take, "b2", 2, "", 4, 4},
+		{take, "b3", 2, "", 4, 6},
+		{weigh, "a1", 5, "-", 4, 6},  // b would have 4 then
+		{weigh, "a1", 11, "-", 4, 6}, // more than there is
+		{take, "c1", 2, "b3", 4, 4},
+	} {
+		if got := step.do(step.on, step.n); got != step.want || p.Of("a") != step.a || p.Of("b") != step.b {
+			t.Errorf("step %d, %s: %q gave up, then a has %d and b %d; want %q, %d and %d", i, step.on, got, p.Of("a"), p.Of("b"), step.want, step.a, step.b)
+		}
+		if p.Taken > p.Most || p.Taken != p.Of("a")+p.Of("b")+p.Of("c") {
+			t.Errorf("step %d: %d of %d are taken", i, p.Taken, p.Most)
+		}
+	}
+	p.Free(in["a1"])
+	if givenUp, ok := p.Weigh(in["a1"], 1); ok || givenUp != nil || p.Of("a") != 0 {
+		t.Error("a place that is free was given weight")
+	}
+}
+
+// TestWhatAPodTakes: the figures of docs/operations.md.
+func TestWhatAPodTakes(t *testing.T) {
+	for limits, want := range map[int]int{0: 64, 1: 64, 2: 66, 100: 262} {
+		if got := Weight(limits); got != want {
+			t.Errorf("%d limits: %d KiB, want %d", limits, got, want)
+		}
 	}
 }
 
