@@ -38,7 +38,7 @@ func auditCost(n int, keyed bool) time.Duration {
 	l := audit.New(time.Second, audit.Config{Generation: 1, Promise: audit.Promise{Rates: []limiter.Rate{rate}}, Keyed: keyed}, now)
 	holders := make([]audit.Holder, n)
 	for i := range holders {
-		holders[i] = audit.Holder{PodUID: fmt.Sprintf("pod-%05d", i), Nonce: "1"}
+		holders[i] = audit.NewHolder(fmt.Sprintf("pod-%05d", i), "1")
 		l.Join(holders[i], now)
 	}
 	hashes := make([]string, hotKeys)

@@ -29,10 +29,18 @@ func (l *Limit) account(h Holder) *account {
 	return a
 }
 
+// accountOf returns that of a member, which it keeps.
+func (l *Limit) accountOf(h Holder, m *member) *account {
+	if m.account == nil {
+		m.account = l.account(h)
+	}
+	return m.account
+}
+
 // compare leaves unknown what h may have admitted since it accounted for everything, if
 // it counts what is in no accepted row.
-func (l *Limit) compare(h Holder, r *Report, now time.Time) {
-	a := l.account(h)
+func (l *Limit) compare(h Holder, m *member, r *Report, now time.Time) {
+	a := l.accountOf(h, m)
 	wrong := r.Totals.Unplaced != a.unplaced
 	a.unplaced = r.Totals.Unplaced
 	if r.Placed != nil && !r.Waiting {
@@ -77,16 +85,16 @@ func (l *Limit) vanished() []string {
 
 // succeed notes that h runs in its pod: the process before it does not live on.
 func (l *Limit) succeed(h Holder, now time.Time) {
-	if before, ok := l.running[h.PodUID]; ok && before != h && l.members[before] == nil {
+	if before, ok := l.running[h.PodUID()]; ok && before != h && l.members[before] == nil {
 		l.bury(before, now)
 	}
-	l.running[h.PodUID] = h
+	l.running[h.PodUID()] = h
 }
 
 // vanish keeps the account of a holder that may live on.
 func (l *Limit) vanish(h Holder, now time.Time) {
 	l.account(h).lost = now
-	if l.running[h.PodUID] != h {
+	if l.running[h.PodUID()] != h {
 		l.bury(h, now)
 		return
 	}
@@ -100,7 +108,7 @@ func (l *Limit) vanish(h Holder, now time.Time) {
 		}
 	}
 	delete(l.accounts, oldest)
-	delete(l.running, oldest.PodUID)
+	delete(l.running, oldest.PodUID())
 	l.lack()
 }
 

@@ -133,7 +133,7 @@ func TestAHolderThatVanishedMayAdmitMore(t *testing.T) {
 		t.Error("something is unknown although the holder came back and did nothing")
 	}
 	f.Lose(holder("b"), f.now)
-	f.Join(Holder{PodUID: "b", Nonce: "2"}, f.now)
+	f.Join(NewHolder("b", "2"), f.now)
 	if !atLeast(f) {
 		t.Error("all is known of the process that another one followed")
 	}

@@ -116,8 +116,8 @@ func TestKeys(t *testing.T) {
 					t.Errorf("asked for the keys of (-want +got):\n%s", diff)
 				}
 				for _, h := range q.Holders {
-					asked = append(asked, h.PodUID)
-					if reply, ok := tc.replies[h.PodUID]; ok {
+					asked = append(asked, h.PodUID())
+					if reply, ok := tc.replies[h.PodUID()]; ok {
 						f.Reply(h, q.ID, reply, reply == nil)
 					}
 				}

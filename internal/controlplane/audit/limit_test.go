@@ -33,7 +33,7 @@ func newFleet(keyed bool, limit int64, members ...string) *fleet {
 	return f
 }
 
-func holder(name string) Holder { return Holder{PodUID: name, Nonce: "1"} }
+func holder(name string) Holder { return NewHolder(name, "1") }
 
 // at is the window that begins i seconds after noon.
 func at(i int64, limit int64) limiter.Windows {

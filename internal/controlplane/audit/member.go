@@ -3,22 +3,43 @@ package audit
 import (
 	"cmp"
 	"time"
+	"unique"
 
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
 // A Holder is one sidecar process. A pod whose sidecar starts again is another
-// holder.
-type Holder struct {
-	PodUID, Nonce string
+// holder. It is as small and as fast to find as a pointer, since each limit knows each of its holders.
+type Holder struct{ of unique.Handle[identity] }
+
+// identity is what a Holder stands for.
+type identity struct{ podUID, nonce string }
+
+// NewHolder returns the holder that is the process of that nonce in a pod.
+func NewHolder(podUID, nonce string) Holder { return Holder{unique.Make(identity{podUID, nonce})} }
+
+// identity returns that of h, which is empty for the zero Holder.
+func (h Holder) identity() identity {
+	if h == (Holder{}) {
+		return identity{}
+	}
+	return h.of.Value()
 }
 
+// PodUID returns the UID of the holder's pod.
+func (h Holder) PodUID() string { return h.identity().podUID }
+
+// Nonce returns what distinguishes the process from others of its pod.
+func (h Holder) Nonce() string { return h.identity().nonce }
+
 func (h Holder) compare(other Holder) int {
-	return cmp.Or(cmp.Compare(h.PodUID, other.PodUID), cmp.Compare(h.Nonce, other.Nonce))
+	a, b := h.identity(), other.identity()
+	return cmp.Or(cmp.Compare(a.podUID, b.podUID), cmp.Compare(a.nonce, b.nonce))
 }
 
 // A member is a holder that enforces the limit.
 type member struct {
+	account    *account  // that of the holder in Limit.accounts, nil for none
 	rounds     int       // of reports that arrived since it joined
 	round      time.Time // when the last of them began,
 	before     time.Time // and the one before, zero for none
@@ -42,7 +63,7 @@ func (l *Limit) Join(h Holder, now time.Time) {
 		return
 	}
 	l.succeed(h, now)
-	l.members[h] = &member{}
+	l.members[h] = &member{account: l.accounts[h]}
 	delete(l.losses, h)
 	for _, w := range l.windows {
 		w.rejoin(h)
@@ -58,8 +79,8 @@ func (l *Limit) Leave(h Holder) {
 	}
 	delete(l.members, h)
 	delete(l.accounts, h)
-	if l.running[h.PodUID] == h {
-		delete(l.running, h.PodUID)
+	if l.running[h.PodUID()] == h {
+		delete(l.running, h.PodUID())
 	}
 	for _, w := range l.windows {
 		w.leave(h, !l.keyed || w.openRows(h) == 0)
@@ -101,7 +122,7 @@ func (l *Limit) Pass(h Holder, now time.Time) {
 	}
 	m.hear(now, l.interval)
 	m.caught = true
-	if a := l.accounts[h]; a != nil && m.rounds >= silentRounds {
+	if a := m.account; a != nil && m.rounds >= silentRounds {
 		a.lost = time.Time{}
 	}
 }

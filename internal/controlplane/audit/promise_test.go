@@ -34,7 +34,7 @@ func perSecond(limit, most int64) Promise {
 func (f *fleet) account(rows map[string]Row) Figures {
 	var all []string
 	for h := range f.members {
-		all = append(all, h.PodUID)
+		all = append(all, h.PodUID())
 	}
 	for name, row := range rows {
 		row.Final = true

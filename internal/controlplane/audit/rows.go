@@ -20,20 +20,20 @@ func (l *Limit) Report(h Holder, r Report, now time.Time) {
 	}
 	m.reported, m.generation, m.totals, m.activeKeys, m.hottest = true, r.Generation, r.Totals, r.ActiveKeys, r.Hottest
 	for _, row := range r.Rows {
-		l.count(h, row, now, m.rounds <= 1 || !m.caught)
+		l.count(h, m, row, now, m.rounds <= 1 || !m.caught)
 		if row.Final {
 			m.end(tupleOf(&row))
 		}
 	}
 	m.caught = m.caught || !r.Waiting
-	l.compare(h, &r, now)
+	l.compare(h, m, &r, now)
 	l.review()
 	l.drop()
 }
 
 // count replaces what h reported for the row's windows before. Reports in the first round
 // after a holder joined may be old.
-func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
+func (l *Limit) count(h Holder, m *member, row Row, now time.Time, first bool) {
 	t := tupleOf(&row)
 	if t.N == 0 {
 		return
@@ -53,7 +53,7 @@ func (l *Limit) count(h Holder, row Row, now time.Time, first bool) {
 		return // overtaken on the way
 	}
 	byHolder[h] = row.counted()
-	l.account(h).accepted += row.Admitted + row.Refused - old.Admitted - old.Refused
+	l.accountOf(h, m).accepted += row.Admitted + row.Refused - old.Admitted - old.Refused
 	l.traffic = l.traffic || row.Admitted+row.Refused > 0
 	for id, open := range row.windows() {
 		w := l.window(id, row.Age, now, first)

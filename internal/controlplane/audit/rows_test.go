@@ -125,8 +125,8 @@ func TestMemoryIsBoundedWhateverHoldersInvent(t *testing.T) {
 		w.Open[0] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 1, Window: limiter.Second}, Index: i * 7}
 		w.Open[1] = limiter.OpenWindow{Rate: limiter.Rate{Limit: 1, Window: limiter.MaxWindow}, Index: i}
 		l.Report(holder("a"), Report{Rows: []Row{{Windows: w, Admitted: 1}}}, noon)
-		l.Lose(Holder{PodUID: "b", Nonce: string(rune(i))}, noon)
-		l.Join(Holder{PodUID: "b", Nonce: string(rune(i + 1))}, noon)
+		l.Lose(NewHolder("b", string(rune(i))), noon)
+		l.Join(NewHolder("b", string(rune(i+1))), noon)
 	}
 	l.Advance(noon)
 	if len(l.rows) > retainedTuples || len(l.windows) > maxWindows || len(l.losses) > maxLosses+1 {

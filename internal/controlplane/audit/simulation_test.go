@@ -82,7 +82,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 func (s *simulation) start() {
 	s.started++
 	p := &process{
-		holder: Holder{PodUID: fmt.Sprint("pod", s.started), Nonce: "1"},
+		holder: NewHolder(fmt.Sprint("pod", s.started), "1"),
 		phase:  s.rng.IntN(10), connected: true, admits: 1 + s.rng.Int64N(8),
 	}
 	s.limit.Join(p.holder, s.now)

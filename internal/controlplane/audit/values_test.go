@@ -34,7 +34,7 @@ func (f *fleet) values() ValueUsage {
 func (f *fleet) answer(counts map[string][]KeyCount) (asked []string) {
 	for _, q := range f.queries {
 		for _, h := range q.Holders {
-			f.Reply(h, q.ID, counts[h.PodUID], false)
+			f.Reply(h, q.ID, counts[h.PodUID()], false)
 		}
 		asked = append(asked, q.Hashes...)
 	}

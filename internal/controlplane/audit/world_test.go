@@ -106,7 +106,7 @@ func (w *world) follow() {
 func (w *world) start(pod string) {
 	w.started++
 	s := &sidecar{
-		holder: Holder{PodUID: pod, Nonce: strconv.Itoa(w.started)}, session: 1, phase: w.rng.IntN(4), linked: true, member: true,
+		holder: NewHolder(pod, strconv.Itoa(w.started)), session: 1, phase: w.rng.IntN(4), linked: true, member: true,
 		since: w.since,
 		book:  count.NewBook(func(value string) string { return value }, nil),
 	}
@@ -229,7 +229,7 @@ func (w *world) disturb() {
 		}
 		w.lose(s)
 		w.remove(s)
-		w.start(s.holder.PodUID)
+		w.start(s.holder.PodUID())
 	case 3: // it stops in good order, and another comes
 		if s.linked {
 			s.book.Finish()

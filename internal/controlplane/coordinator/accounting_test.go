@@ -41,7 +41,7 @@ func TestAccountingAllowsForLossesOfMemory(t *testing.T) {
 					}
 					return []audit.Unbroken{{From: began.Add(-time.Hour), To: began.Add(14 * time.Second)}, {From: began.Add(15 * time.Second), To: began.Add(time.Hour)}}
 				}
-				h := audit.Holder{PodUID: "web-0-uid", Nonce: "1"}
+				h := audit.NewHolder("web-0-uid", "1")
 				name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 				b.enforce(h, &config{policies: map[types.NamespacedName]*policy.Policy{name: &p}}, nil, false)
 				time.Sleep(20 * time.Second)

@@ -73,7 +73,7 @@ func queryOf(id uint64, q *inquiry) *fleetpb.AuditQuery {
 func (t *term) ask(id uint64, q inquiry) {
 	message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Audit{Audit: queryOf(id, &q)}}
 	for _, h := range q.Holders {
-		if s := t.sessions.of(h.PodUID); s != nil && s.holder() == h {
+		if s := t.sessions.of(h.PodUID()); s != nil && s.holder == h {
 			s.question(id, question{limit: q.limit, id: q.ID})
 			s.push(message)
 		}
@@ -101,7 +101,7 @@ func (t *term) replied(ctx context.Context, s *session, r *fleetpb.AuditReply) {
 		return
 	}
 	keys, err := keysFrom(r.GetKeys())
-	t.accounting.reply(s.holder(), q, keys, r.GetUnknown() || err != nil)
+	t.accounting.reply(s.holder, q, keys, r.GetUnknown() || err != nil)
 	if err != nil {
 		wrong := rejection{kind: replyRow, of: q.limit, err: shortened(err.Error(), maxErrorText) + cure}
 		t.reject(s, wrong)

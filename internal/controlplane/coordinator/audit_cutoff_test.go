@@ -38,7 +38,7 @@ func TestALongWindowMissesNoHolderThatWasCutOff(t *testing.T) {
 		}
 		var sides []*side
 		for _, name := range []string{"a", "b"} {
-			s := &side{holder: audit.Holder{PodUID: name, Nonce: "1"}, book: counts.NewBook(store.HashValue, nil), session: 1, on: true}
+			s := &side{holder: audit.NewHolder(name, "1"), book: counts.NewBook(store.HashValue, nil), session: 1, on: true}
 			s.limit = s.book.Open(counts.Name{Namespace: "n", Policy: "p", Limit: "l"}, settings)
 			sides = append(sides, s)
 			l.Join(s.holder, began)
@@ -128,7 +128,7 @@ func (p cutOff) run(t *testing.T) {
 	}
 	sides := []*side{}
 	for i := range 2 {
-		s := &side{holder: audit.Holder{PodUID: fmt.Sprint("pod", i), Nonce: "1"}, book: counts.NewBook(store.HashValue, nil), session: 1, on: true}
+		s := &side{holder: audit.NewHolder(fmt.Sprint("pod", i), "1"), book: counts.NewBook(store.HashValue, nil), session: 1, on: true}
 		s.limit = s.book.Open(counts.Name{Namespace: "n", Policy: "p", Limit: "l"}, settings)
 		sides = append(sides, s)
 		l.Join(s.holder, began)

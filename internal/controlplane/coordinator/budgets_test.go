@@ -274,7 +274,7 @@ func TestNoWindowCountsTwiceAfterAnEditOfTheScope(t *testing.T) {
 						t.Errorf("%d of 6 seconds granted anything", granted)
 					}
 					accounting := newAccounting(time.Now().Add(-time.Minute))
-					h := audit.Holder{PodUID: "web-0-uid", Nonce: "1"}
+					h := audit.NewHolder("web-0-uid", "1")
 					config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{after}}, nil)
 					if err != nil {
 						t.Fatal(err)

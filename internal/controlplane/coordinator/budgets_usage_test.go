@@ -27,7 +27,7 @@ const (
 )
 
 // holder returns the process of that name.
-func holderOf(name string) audit.Holder { return audit.Holder{PodUID: name, Nonce: "1"} }
+func holderOf(name string) audit.Holder { return audit.NewHolder(name, "1") }
 
 func (b *ledgerFixture) publish(policies ...policy.Policy) {
 	b.t.Helper()

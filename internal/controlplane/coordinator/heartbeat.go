@@ -60,7 +60,7 @@ func (t *term) divide(ctx context.Context, s *session, h *fleetpb.Heartbeat) (po
 	if err != nil {
 		return pool.Grant{}, err
 	}
-	c := beatCommand(s.holder(), h)
+	c := beatCommand(s.holder, h)
 	grant, err := t.pools.Apply(ctx, p.key, p.params, c)
 	if err != nil {
 		return pool.Grant{}, err
@@ -118,7 +118,7 @@ func withoutShare(format string, args ...any) error {
 // beatCommand returns what the beat says, of the holder that the stream proves.
 func beatCommand(of audit.Holder, h *fleetpb.Heartbeat) pool.Command {
 	c := pool.Command{
-		Holder: of.PodUID + "/" + of.Nonce,
+		Holder: of.PodUID() + "/" + of.Nonce(),
 		Seq:    h.GetSeq(), Term: h.GetTerm(), Applied: h.GetApplied(), Held: h.GetHeld(),
 		InFlight: h.GetInFlight(), Peak: h.GetPeak(), Limit: h.GetLimit(),
 	}

@@ -181,10 +181,10 @@ func (t *term) observePool(name types.NamespacedName) PoolObservation {
 		if !ok {
 			continue
 		}
-		if report, said := t.poolAccounting.last(s.holder(), name); said {
+		if report, said := t.poolAccounting.last(s.holder, name); said {
 			view.Report = &report
 		}
-		if report, said := t.poolAccounting.last(s.holder(), perKey); said {
+		if report, said := t.poolAccounting.last(s.holder, perKey); said {
 			view.Keys = &report
 		}
 		out.Sessions = append(out.Sessions, view)

@@ -202,8 +202,8 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	defer s.reporting.Unlock()
 	changed := s.changing(next, send)
 	t.notify(s, changed)
-	t.accounting.enforce(s.holder(), next, s.policies(), s.lacksSome())
-	t.poolAccounting.enforce(s.holder(), next.pools, s.servingPools())
+	t.accounting.enforce(s.holder, next, s.policies(), s.lacksSome())
+	t.poolAccounting.enforce(s.holder, next.pools, s.servingPools())
 	t.sendClocks(s, next)
 	t.roll.RLock()
 	push := s.serve(next, send)
@@ -215,8 +215,8 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	}
 	t.reportEarly(s)
 	if t.sessions.of(s.PodUID) != s {
-		t.accounting.lose(s.holder(), s.policies()) // it ended meanwhile
-		t.poolAccounting.leave(s.holder(), s.servingPools())
+		t.accounting.lose(s.holder, s.policies()) // it ended meanwhile
+		t.poolAccounting.leave(s.holder, s.servingPools())
 	}
 	t.notify(s, changed)
 	t.countHolders(s.Namespace)

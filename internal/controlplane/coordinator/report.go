@@ -67,15 +67,16 @@ func (t *term) reportEarly(s *session) {
 
 // enterReport enters what can be read of a report, and returns the rest.
 func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
-	said, now := t.heard.get(), time.Now()
+	said, now := t.heard.get(len(r.GetLimits())), time.Now()
 	defer t.heard.put(said)
+	by, _ := s.served()
 	var doubted []limitName
 	for _, l := range r.GetLimits() {
 		name := limitName{
 			policy: types.NamespacedName{Namespace: l.GetNamespace(), Name: l.GetPolicy()},
 			limit:  l.GetLimit(),
 		}
-		if !s.enforces(name.policy) {
+		if !by.has(name.policy) {
 			continue // any longer, or not yet
 		}
 		report, ok, errs := reportFrom(l)
@@ -95,19 +96,23 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		report.Rows = append(said.reports[name].Rows, report.Rows...) // much to say comes in parts
 		report.Hottest = append(said.reports[name].Hottest, report.Hottest...)
 		said.reports[name] = report
-		said.storeErrors[name] = shortened(l.GetStoreError(), maxErrorText)
+		storeError, matched := shortened(l.GetStoreError(), maxErrorText), matchesFrom(l)
+		if failed == nil && unread == nil && s.knows(name, storeError, learned, keys, matched) {
+			continue
+		}
+		said.storeErrors[name] = storeError
 		if failed == nil {
 			said.learning[name] = learned
 		}
 		if unread == nil {
 			said.full[name] = keys
 		}
-		said.matches[name] = matchesFrom(l)
+		said.matches[name] = matched
 	}
 	if r.GetMore() && s.spoken == nil {
 		s.spoken = map[limitName]struct{}{}
 	}
-	t.accounting.report(s.holder(), s.policies(), said.reports, s.spoken, r.GetMore())
+	t.accounting.report(s.holder, s.policies(), said.reports, s.spoken, r.GetMore())
 	if !r.GetMore() {
 		s.spoken = nil
 	}
@@ -134,13 +139,15 @@ type heard struct {
 // heards are used again, since thousands of sidecars report each second, and most name a limit or two.
 type heards struct{ sync.Pool }
 
-// get returns an empty one.
-func (p *heards) get() *heard {
-	if of, ok := p.Get().(*heard); ok {
-		return of
+// get returns an empty one, for a report of that many limits.
+func (p *heards) get(limits int) *heard {
+	if limits <= maxHeard {
+		if of, ok := p.Get().(*heard); ok {
+			return of
+		}
 	}
 	return &heard{
-		reports: map[limitName]audit.Report{}, storeErrors: map[limitName]string{}, learning: map[limitName]Learning{},
+		reports: make(map[limitName]audit.Report, limits), storeErrors: map[limitName]string{}, learning: map[limitName]Learning{},
 		full: map[limitName]KeysFull{}, matches: map[limitName]matches{},
 	}
 }
@@ -171,8 +178,8 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 			wrong = append(wrong, rejection{kind: poolRow, of: limitName{policy: objectOf(name)}, err: shortened(err.Error(), maxErrorText) + cure})
 			continue
 		}
-		before, _ := t.poolAccounting.last(s.holder(), name)
-		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder(), name, report)))
+		before, _ := t.poolAccounting.last(s.holder, name)
+		t.metrics.fences.Add(float64(t.poolAccounting.report(s.holder, name, report)))
 		if before.CoordinatorError != report.CoordinatorError {
 			t.noticePools(name)
 		}
@@ -184,6 +191,14 @@ func (t *term) enterPools(s *session, reports []*fleetpb.PoolReport) (wrong []re
 // lock of the session is held.
 func keepServed[V any](s *session, said map[limitName]V) {
 	maps.DeleteFunc(said, func(name limitName, _ V) bool { return s.serves.limits[name] == nil })
+}
+
+// knows reports whether the holder says of a limit what it said before: nothing of it changes.
+func (s *session) knows(name limitName, storeError string, learning Learning, keys KeysFull, matched matches) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, learned := s.learning[name]
+	return !learned && learning.Reason == 0 && s.storeErrors[name] == storeError && s.keysFull[name] == keys && s.matches[name] == matched
 }
 
 // setStoreErrors keeps which stores the holder cannot reach, as far as it says: a long

@@ -365,14 +365,14 @@ func TestAReportAtRestLeavesLittleGarbage(t *testing.T) {
 func TestALongReportLeavesNothingToTheNext(t *testing.T) {
 	for _, limits := range []int{1, maxHeard, maxHeard + 1, 100} {
 		var p heards
-		of := p.get()
+		of := p.get(limits)
 		for i := range limits {
 			name := limitName{limit: fmt.Sprint(i)}
 			of.reports[name], of.storeErrors[name], of.learning[name] = audit.Report{}, "no route", Learning{}
 			of.full[name], of.matches[name] = KeysFull{}, some
 		}
 		p.put(of)
-		if next := p.get(); len(next.reports)+len(next.storeErrors)+len(next.learning)+len(next.full)+len(next.matches) > 0 {
+		if next := p.get(1); len(next.reports)+len(next.storeErrors)+len(next.learning)+len(next.full)+len(next.matches) > 0 {
 			t.Errorf("after %d limits: %+v", limits, next)
 		}
 		if large := limits > maxHeard; large != (len(of.reports) > 0) {

@@ -230,8 +230,8 @@ func (t *term) enter(s *session) error {
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)
-		t.accounting.lose(old.holder(), old.policies()) // the same process accounts for it again
-		t.poolAccounting.leave(old.holder(), old.servingPools())
+		t.accounting.lose(old.holder, old.policies()) // the same process accounts for it again
+		t.poolAccounting.leave(old.holder, old.servingPools())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
 	t.tasks.Add(task{namespace: s.Namespace, fresh: true})
@@ -246,12 +246,12 @@ func (t *term) leave(s *session, cause error) {
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	policies := s.policies()
 	if errors.Is(cause, errLeft) {
-		t.accounting.leave(s.holder(), policies)
+		t.accounting.leave(s.holder, policies)
 	} else {
-		t.accounting.lose(s.holder(), policies)
+		t.accounting.lose(s.holder, policies)
 	}
 	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
-	t.poolAccounting.leave(s.holder(), s.servingPools())
+	t.poolAccounting.leave(s.holder, s.servingPools())
 	t.notify(s, policies)
 	t.countHolders(s.Namespace)
 }

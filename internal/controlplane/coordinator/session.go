@@ -44,6 +44,7 @@ var (
 type session struct {
 	podauth.Identity
 	nonce   string
+	holder  audit.Holder
 	version string // of the sidecar's build
 	capture fleetpb.Capture
 	mode    fleetpb.Mode
@@ -92,6 +93,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 	return &session{
 		Identity:    id,
 		nonce:       hello.GetBootNonce(),
+		holder:      audit.NewHolder(id.PodUID, hello.GetBootNonce()),
 		version:     hello.GetVersion(),
 		capture:     hello.GetCapture(),
 		mode:        hello.GetMode(),
@@ -116,8 +118,6 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		pools:     map[types.NamespacedName]*dividedPool{},
 	}
 }
-
-func (s *session) holder() audit.Holder { return audit.Holder{PodUID: s.PodUID, Nonce: s.nonce} }
 
 // push queues a message for the holder without waiting; a holder for which too
 // many wait loses its session.

@@ -23,7 +23,7 @@ type reporting struct {
 func newReporting(members int, c Config) *reporting {
 	r := &reporting{Pool: New(time.Second, c), now: poolStart, said: map[audit.Holder]*Report{}}
 	for i := range members {
-		h := audit.Holder{PodUID: fmt.Sprint("uid-", i), Nonce: "1"}
+		h := audit.NewHolder(fmt.Sprint("uid-", i), "1")
 		r.members = append(r.members, h)
 		r.said[h] = &Report{
 			Generation: c.Generation, Share: 5, Ceiling: 5, InFlight: 5, Peak: 5, Limit: 10, Holders: int64(members), Occupied: 10, Bound: 10,

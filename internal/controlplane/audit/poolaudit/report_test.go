@@ -52,7 +52,7 @@ func TestRequestsWithoutASlotCount(t *testing.T) {
 }
 
 func TestFencesAreCountedOnce(t *testing.T) {
-	p, h := New(time.Second, Config{}), audit.Holder{PodUID: "uid", Nonce: "1"}
+	p, h := New(time.Second, Config{}), audit.NewHolder("uid", "1")
 	if got := p.Report(h, Report{Fences: 3}, poolStart); got != 0 {
 		t.Errorf("%d fences of no member, want none", got)
 	}
