@@ -153,6 +153,10 @@ e2e-ready: deps assets $(TOOLS)/.helm install-manifest
 test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated fleets (about 15 minutes for 10000)
 	WEIR_AUDIT_RUNS=$(AUDIT_RUNS) go test -timeout 60m -run TestFiguresNeverLie -v ./internal/controlplane/audit | grep -v -e '^=== ' -e '--- PASS'
 
+.PHONY: test-search
+test-search: ## Visit every state of the models of pools, where `make test` ends after 100,000 of a model (about 2 minutes)
+	WEIR_EXPLORE_WHOLE=1 go test -count=1 -timeout 30m -run TestPromisesHoldInEveryHistory -v ./internal/proof/explore/pools | grep -v -e '^=== ' -e '--- PASS'
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)

@@ -36,19 +36,25 @@ func (f *fleet) encode(b []byte, w world) []byte {
 			e.add(w.holders[n].share.generation)
 		}
 	}
-	parts := make([][]byte, f.holders)
-	for n := range f.holders {
-		part := encoder(make([]byte, 0, 128))
-		f.encodeHolder(&part, &w, n)
-		parts[n] = part
+	parts := f.scratch.parts[:f.holders]
+	for n := range parts {
+		parts[n] = parts[n][:0]
+		f.encodeHolder(&parts[n], &w, n)
 	}
 	if f.alike() {
-		slices.SortFunc(parts, slices.Compare)
+		slices.SortFunc(parts, slices.Compare[encoder])
 	}
 	for _, p := range parts {
 		e = append(e, p...)
 	}
 	return e
+}
+
+// A scratch is memory that encode uses again, as it is called for each step that is tried. A fleet is
+// searched by one goroutine at a time.
+type scratch struct {
+	parts   [maxHolders]encoder
+	records []known
 }
 
 // A view is a pod with all that is known of it or under way to and from it.
@@ -100,7 +106,7 @@ type known struct {
 
 // known returns what the coordinator knows of the pod's processes.
 func (v *view) known(n int) []known {
-	var list []known
+	list := v.f.scratch.records[:0]
 	for slot, r := range v.w.pool.memory.Holders {
 		for boot := range v.h.boot + 1 {
 			if r.Holder == v.f.name(n, boot) {
@@ -111,7 +117,10 @@ func (v *view) known(n int) []known {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b known) int { return int(a.age - b.age) })
+	if len(list) > 1 {
+		slices.SortFunc(list, func(a, b known) int { return int(a.age - b.age) })
+	}
+	v.f.scratch.records = list
 	return list
 }
 

@@ -36,6 +36,8 @@ type fleet struct {
 	loose  bool  // only what is in flight is checked
 	uneven bool  // the limit cannot be split into equal parts, so that it matters who joined first
 	limit  int   // of the search
+
+	scratch scratch
 }
 
 // rules are the production code and what it needs from its surroundings, which a test may
