@@ -157,6 +157,10 @@ test-audit: ## Set what the audit says beside the truth in AUDIT_RUNS simulated 
 test-search: ## Visit every state of the models of pools, where `make test` ends after 100,000 of a model (about 2 minutes)
 	WEIR_EXPLORE_WHOLE=1 go test -count=1 -timeout 30m -run TestPromisesHoldInEveryHistory -v ./internal/proof/explore/pools | grep -v -e '^=== ' -e '--- PASS'
 
+.PHONY: test-seeds
+test-seeds: assets ## Play all random worlds of stores and of the engine under the race detector, where `make test` plays a quarter (about 10 minutes)
+	WEIR_ALL_SEEDS=1 go test -race -count=1 -timeout 30m ./pkg/store/memory ./pkg/store/postgres ./pkg/store/redis ./pkg/twotier
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each
 	@hack/fuzz.sh $(FUZZTIME)

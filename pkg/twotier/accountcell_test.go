@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/sizing"
 	"github.com/weir-dev/weir/pkg/twotier/account"
@@ -68,7 +69,7 @@ func record(s *fakeStore, l **Limiter) *[]exchange {
 // requests, and compares what they decide, ask for and know.
 func TestAKeyWorksAsItsAccount(t *testing.T) {
 	for name, cfg := range variants() {
-		for seed := range uint64(4) {
+		for seed := range seeds.Of(uint64(4)) {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { shadow(t, cfg, rand.New(rand.NewPCG(seed, 0))) })
 			})

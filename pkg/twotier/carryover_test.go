@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -101,7 +102,7 @@ func TestTheBoundOfCarryOverIsTight(t *testing.T) {
 // TestFleetCarriesOverNoMoreThanItSays counts by the store's clock.
 func TestFleetCarriesOverNoMoreThanItSays(t *testing.T) {
 	for _, low := range []int64{0, 4} {
-		for seed := range uint64(5) {
+		for seed := range seeds.Of(uint64(5)) {
 			t.Run(fmt.Sprintf("lowWater=%d, seed=%d", low, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := carryOver(80, 12, low)

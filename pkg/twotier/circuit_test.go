@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -215,7 +216,7 @@ func TestTheLocalShareOfALimitThatIsNotServed(t *testing.T) {
 func TestAWindowIsChargedAtTheStoreOrLocally(t *testing.T) {
 	const limit = 20
 	for name, mode := range map[string]Mode{"leased": Leased, "cached deny": CachedDeny, "strict": Strict} {
-		for seed := range uint64(20) {
+		for seed := range seeds.Of(uint64(20)) {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 0))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -99,7 +100,7 @@ func TestSharedTakeIsAsManyTakesOfOne(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			for seed := range uint64(10) {
+			for seed := range seeds.Of(uint64(10)) {
 				compareTakes(t, p, rand.New(rand.NewPCG(seed, 0)), seed)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
@@ -132,7 +133,7 @@ func TestSharesAreAdmittedOnceWhateverTheStoresClockShows(t *testing.T) {
 	for name, mode := range map[string]Mode{"leased": Leased, "cached deny": CachedDeny, "strict": Strict} {
 		t.Run(name, func(t *testing.T) {
 			var local int64
-			for seed := range uint64(20) {
+			for seed := range seeds.Of(uint64(20)) {
 				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						cfg := tenanted(3)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -176,7 +177,7 @@ func fleetConfig(mode Mode) Config {
 // request is let through, whatever windows it was charged to.
 func TestFleetAdmitsAtMostTheLimit(t *testing.T) {
 	for name, mode := range map[string]Mode{"leased": Leased, "strict": Strict} {
-		for seed := range uint64(5) {
+		for seed := range seeds.Of(uint64(5)) {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFleet(t, seed, fleetConfig(mode))
@@ -202,7 +203,7 @@ func TestFleetAdmitsAtMostTheLimit(t *testing.T) {
 // TestFleetOnLocalShares takes the store away and brings it back.
 func TestFleetOnLocalShares(t *testing.T) {
 	for name, mode := range map[string]Mode{"leased": Leased, "strict": Strict} {
-		for seed := range uint64(5) {
+		for seed := range seeds.Of(uint64(5)) {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := fleetConfig(mode)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -64,7 +65,7 @@ func excess(p limiter.Params, spent []spending) int64 {
 func TestFleetKeepsThePromiseOfEveryInterval(t *testing.T) {
 	for _, a := range []limiter.Algorithm{limiter.SlidingWindow, limiter.SlidingLog, limiter.TokenBucket, limiter.GCRA} {
 		for name, mode := range map[string]Mode{"leased": Leased, "strict": Strict, "cached deny": CachedDeny} {
-			for seed := range uint64(3) {
+			for seed := range seeds.Of(uint64(3)) {
 				t.Run(fmt.Sprintf("%v, %s, seed=%d", a, name, seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						f := newFleet(t, seed, byTime(a, mode))

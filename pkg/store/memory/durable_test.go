@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
@@ -270,7 +271,7 @@ func TestBeyondTheRoomKeysWaitAfterACrash(t *testing.T) {
 // TestManyCrashes has leaders follow each other in the midst of a window, some of them in
 // order, while keys are asked for at random.
 func TestManyCrashes(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds.Of(uint64(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			a := &archive{latency: time.Duration(rng.IntN(30)) * time.Millisecond}

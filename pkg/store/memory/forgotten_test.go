@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
@@ -128,7 +129,7 @@ func TestForgottenCountersStayForgotten(t *testing.T) {
 // everything, for some or for nothing: no window is granted more than its limit.
 func TestNoHandOverGrantsTwice(t *testing.T) {
 	const limit = 10
-	for seed := range uint64(100) {
+	for seed := range seeds.Of(uint64(100)) {
 		rng := rand.New(rand.NewPCG(seed, 64))
 		clock := newFakeClock(epoch + 1)
 		s := memory.New(memory.Options{Clock: clock.Now, First: true})

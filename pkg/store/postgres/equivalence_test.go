@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weir-dev/weir/internal/testing/postgrestest"
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/storetest"
 )
@@ -32,7 +33,8 @@ var testClock string
 // TestFunctionsFollowStep compares weir.step and Step on thousands of timelines.
 func TestFunctionsFollowStep(t *testing.T) {
 	t.Parallel()
-	const timelines, calls = 1_500, 20
+	const whole, calls = 1_500, 20
+	timelines := seeds.Of(whole)
 	s := newTimelineStore(t)
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
@@ -49,13 +51,13 @@ func TestFunctionsFollowStep(t *testing.T) {
 	}
 	for a := limiter.FixedWindow; a <= limiter.LeakyBucket; a++ {
 		for b := limiter.FixedWindow; b <= limiter.LeakyBucket; b++ {
-			if n := seen[fmt.Sprintf("%v from %v", a, b)]; n < 5 {
+			if n := seen[fmt.Sprintf("%v from %v", a, b)]; n*whole < 5*timelines {
 				t.Errorf("only %d edits lead to %v from %v", n, a, b)
 			}
 		}
 		for reason := limiter.Granted; reason <= limiter.Forfeited; reason++ {
 			amnesiac := a <= limiter.SlidingLog // a bucket is full instead
-			if n := seen[fmt.Sprintf("%v by %v", reason, a)]; n < 20 && (reason != limiter.Amnesia || amnesiac) {
+			if n := seen[fmt.Sprintf("%v by %v", reason, a)]; n*whole < 20*timelines && (reason != limiter.Amnesia || amnesiac) {
 				t.Errorf("only %d calls ended in %v by %v", n, reason, a)
 			}
 		}
@@ -66,7 +68,8 @@ func TestFunctionsFollowStep(t *testing.T) {
 // TestCountFollowsStep compares them for what count.sql may decide.
 func TestCountFollowsStep(t *testing.T) {
 	t.Parallel()
-	const timelines, calls = 1_000, 40
+	const calls = 40
+	timelines := seeds.Of(1_000)
 	s := newTimelineStore(t)
 	counted := 0
 	for seed := range uint64(timelines) {

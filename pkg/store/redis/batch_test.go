@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
@@ -66,13 +67,14 @@ func recalled(since, shown limiter.Instant) store.Recollection {
 // singly.
 func TestABatchFollowsStep(t *testing.T) {
 	t.Parallel()
-	const seeds, rounds = 500, 20
+	const rounds = 20
+	worlds := seeds.Of(500)
 	s := newTimelineStore(t)
 	if err := s.client.ScriptLoad(t.Context(), s.batch.text).Err(); err != nil {
 		t.Fatal(err)
 	}
 	decided, undecided := 0, 0
-	for seed := range uint64(seeds) {
+	for seed := range uint64(worlds) {
 		w := newBatchWorld(t, s, rand.NewPCG(seed, 2).Uint64)
 		for round := range rounds {
 			if diff := w.round(); diff != "" {
@@ -84,7 +86,7 @@ func TestABatchFollowsStep(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
-	if decided < seeds*rounds || undecided < seeds {
+	if decided < worlds*rounds || undecided < worlds {
 		t.Errorf("%d commands were decided and %d were not: the batches do not reach far enough", decided, undecided)
 	}
 }

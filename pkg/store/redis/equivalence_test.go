@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
@@ -29,7 +30,8 @@ var testServerLua string
 // TestScriptFollowsStep compares the scripts and Step on ten thousand timelines.
 func TestScriptFollowsStep(t *testing.T) {
 	t.Parallel()
-	const timelines, calls = 10_000, 20
+	const calls = 20
+	timelines := seeds.Of(10_000)
 	s := newTimelineStore(t)
 	seen := map[string]int{}
 	for seed := range uint64(timelines) {
@@ -162,7 +164,7 @@ func FuzzLuaEquivalence(f *testing.F) {
 func TestScriptFollowsStepOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := newRESTTimelineStore(t)
-	for seed := range uint64(300) {
+	for seed := range seeds.Of(uint64(300)) {
 		l := newTimeline(s.line, rand.NewPCG(seed, 3).Uint64, 20)
 		if diff := s.replayBy(t, []script{s.decide, s.step}[seed%2], l); diff != "" {
 			t.Fatalf("timeline of seed %d: %s", seed, diff)

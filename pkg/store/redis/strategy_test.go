@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/storetest"
@@ -21,7 +22,8 @@ var frozenServerLua string
 // through Step as a strategy, under one guard and at the same instants.
 func TestAStrategyThatStepsEqualsTheScript(t *testing.T) {
 	t.Parallel()
-	const timelines, calls = 150, 20
+	const calls = 20
+	timelines := seeds.Of(150)
 	server := redistest.Start(t)
 	client := server.Client()
 	s := newStore(client, server.Addr, preamble(frozenServerLua, false), stopped)

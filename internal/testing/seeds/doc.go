@@ -1,0 +1,2 @@
+// Package seeds says in how many random worlds a test plays.
+package seeds

@@ -1,0 +1,5 @@
+//go:build race
+
+package seeds
+
+const underRace = true
