@@ -39,6 +39,14 @@ func TestStatusOfALimitPerKey(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
+	s := newPoolScope(keyed(func(f *poolaudit.Figures) { f.KeyMissingPerSecond = 2.6 }))
+	if got := poolStatusOf(s).Keys.MissingPerSecond; got != nil {
+		t.Errorf("%d requests without the key are refused where none is", *got)
+	}
+	s.enforced.Key.OnMissing = policy.Reject
+	if got := poolStatusOf(s).Keys.MissingPerSecond; got == nil || *got != 3 {
+		t.Errorf("%v requests without the key are refused, want 3", got)
+	}
 	for name, s := range map[string]*poolScope{
 		"before an answer":       newPoolScope(keyed(func(f *poolaudit.Figures) { f.Limit = 0 })),
 		"of a generation before": newPoolScope(keyed(func(f *poolaudit.Figures) { f.Pending = true })),

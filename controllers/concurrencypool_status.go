@@ -97,6 +97,9 @@ func (s *poolScope) keys() *v1alpha1.PoolKeysStatus {
 		RejectedPerSecond: new(int64(math.Round(f.RejectedPerSecond))),
 		Overshoot:         poolOvershoot(f.Overshoot),
 	}
+	if s.enforced.Key.OnMissing == policy.Reject {
+		status.MissingPerSecond = new(int64(math.Round(f.KeyMissingPerSecond)))
+	}
 	for _, session := range s.sessions() {
 		if r := session.Keys; r != nil && (status.SmallestShare == nil || r.Share < *status.SmallestShare) {
 			status.SmallestShare = new(r.Share)

@@ -44,7 +44,7 @@ func TestEveryFigureOfALimitIsShown(t *testing.T) {
 
 func TestEveryFigureOfAPoolIsShown(t *testing.T) {
 	in := &poolaudit.Figures{
-		Limit: 1, Holders: 2, Granted: 3, InFlight: 4, Queued: 5, CutOff: 6, Baseline: 7, Latency: 8, AdmittedPerSecond: 9, RejectedPerSecond: 10,
+		Limit: 1, Holders: 2, Granted: 3, InFlight: 4, Queued: 5, CutOff: 6, Baseline: 7, Latency: 8, AdmittedPerSecond: 9, RejectedPerSecond: 10, KeyMissingPerSecond: 19,
 		Overshoot:        &poolaudit.Overshoot{Observed: 11, Worst: 12, WorstTime: now},
 		UnderUtilization: &audit.UnderUtilization{Observed: 13, Worst: 14},
 		Partitions:       []poolaudit.PartitionFigures{{Name: "gold", Guaranteed: 15, InFlight: 16, RejectedPerSecond: 17}},
@@ -52,7 +52,9 @@ func TestEveryFigureOfAPoolIsShown(t *testing.T) {
 	other := *in
 	other.Limit, other.Overshoot = 18, &poolaudit.Overshoot{WorstTime: now.Add(time.Second)}
 	fieldtest.Matter(t, []*poolaudit.Figures{in, &other}, func(f *poolaudit.Figures) (any, error) {
-		s := newPoolScope(enforcing(func(p *policy.Pool) { p.Partitions = []policy.Partition{{Name: "gold"}} }))
+		s := newPoolScope(enforcing(func(p *policy.Pool) {
+			p.Partitions, p.Key = []policy.Partition{{Name: "gold"}}, &policy.PoolKey{OnMissing: policy.Reject}
+		}))
 		s.observation.Keys = f
 		var status v1alpha1.ConcurrencyPoolStatus
 		s.describe(*f, &status)

@@ -192,6 +192,14 @@ type PoolKeysStatus struct {
 	// +optional
 	RejectedPerSecond *int64 `json:"rejectedPerSecond,omitempty"`
 
+	// missingPerSecond is how many requests the pods refused with 400, because
+	// they lack a part of the key or have several values of it that differ; in
+	// Shadow, how many they would have. It is counted in no other figure. Absent
+	// unless key.onMissing is Reject.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MissingPerSecond *int64 `json:"missingPerSecond,omitempty"`
+
 	// overshoot is what was in flight of a value beyond the limit, at most, of
 	// requests that took a slot of it.
 	// +optional

@@ -1667,6 +1667,11 @@ func (in *PoolKeysStatus) DeepCopyInto(out *PoolKeysStatus) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.MissingPerSecond != nil {
+		in, out := &in.MissingPerSecond, &out.MissingPerSecond
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Overshoot != nil {
 		in, out := &in.Overshoot, &out.Overshoot
 		*out = new(Overshoot)

@@ -2856,9 +2856,12 @@ type PoolReport struct {
 	QuarantinedMicros int64                   `protobuf:"varint,24,opt,name=quarantined_micros,json=quarantinedMicros,proto3" json:"quarantined_micros,omitempty"`
 	// Of peak, the most that were let through without a slot in mode Shadow; they count in
 	// in_flight, too.
-	Spared        int64 `protobuf:"varint,25,opt,name=spared,proto3" json:"spared,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Spared int64 `protobuf:"varint,25,opt,name=spared,proto3" json:"spared,omitempty"`
+	// Requests since the process started that lack a part of the key, where these are refused; they
+	// are not in refused_total.
+	KeyMissingTotal int64 `protobuf:"varint,26,opt,name=key_missing_total,json=keyMissingTotal,proto3" json:"key_missing_total,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *PoolReport) Reset() {
@@ -3063,6 +3066,13 @@ func (x *PoolReport) GetQuarantinedMicros() int64 {
 func (x *PoolReport) GetSpared() int64 {
 	if x != nil {
 		return x.Spared
+	}
+	return 0
+}
+
+func (x *PoolReport) GetKeyMissingTotal() int64 {
+	if x != nil {
+		return x.KeyMissingTotal
 	}
 	return 0
 }
@@ -3719,7 +3729,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\tin_flight\x18\f \x01(\x03R\binFlight\x12\x1a\n" +
 	"\boccupied\x18\r \x01(\x03R\boccupied\x12\x14\n" +
 	"\x05bound\x18\x0e \x01(\x03R\x05bound\x12-\n" +
-	"\x12quarantined_micros\x18\x0f \x01(\x03R\x11quarantinedMicros\"\xb3\a\n" +
+	"\x12quarantined_micros\x18\x0f \x01(\x03R\x11quarantinedMicros\"\xdf\a\n" +
 	"\n" +
 	"PoolReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -3752,7 +3762,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"partitions\x12#\n" +
 	"\raborted_total\x18\x17 \x01(\x03R\fabortedTotal\x12-\n" +
 	"\x12quarantined_micros\x18\x18 \x01(\x03R\x11quarantinedMicros\x12\x16\n" +
-	"\x06spared\x18\x19 \x01(\x03R\x06spared\x1a\x81\x01\n" +
+	"\x06spared\x18\x19 \x01(\x03R\x06spared\x12*\n" +
+	"\x11key_missing_total\x18\x1a \x01(\x03R\x0fkeyMissingTotal\x1a\x81\x01\n" +
 	"\tPartition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +

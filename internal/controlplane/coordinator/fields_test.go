@@ -64,7 +64,7 @@ func TestEveryFieldOfAPoolReportIsRead(t *testing.T) {
 	in := &fleetpb.PoolReport{
 		Generation: 1, Share: 2, Ceiling: 3, Inferred: 4, InFlight: 5, Peak: 6, Spared: 7, Queued: 8, Fenced: true, BaselineMicros: 10, LatencyMicros: 11,
 		AdmittedTotal: 12, RefusedTotal: 13, FencedTotal: 14, AbortedTotal: 15, CoordinatorError: "away", Limit: 16, Holders: 17, Occupied: 18,
-		Bound: 19, QuarantinedMicros: 20,
+		Bound: 19, QuarantinedMicros: 20, KeyMissingTotal: 24,
 		Partitions: []*fleetpb.PoolReport_Partition{{Name: "batch", Guaranteed: 21, InFlight: 22, RefusedTotal: 23}},
 	}
 	fieldtest.Matter(t, []*fleetpb.PoolReport{in}, func(r *fleetpb.PoolReport) (any, error) { return poolReportFrom(r) },

@@ -202,7 +202,7 @@ func poolReportFrom(in *fleetpb.PoolReport) (out poolaudit.Report, err error) {
 		Share:      in.GetShare(), Ceiling: in.GetCeiling(), Inferred: in.GetInferred(),
 		InFlight: in.GetInFlight(), Peak: in.GetPeak(), Spared: in.GetSpared(), Queued: in.GetQueued(), Fenced: in.GetFenced(),
 		Baseline: limiter.Micros(in.GetBaselineMicros()), Latency: limiter.Micros(in.GetLatencyMicros()),
-		Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(),
+		Admitted: in.GetAdmittedTotal(), Refused: in.GetRefusedTotal(), KeyMissing: in.GetKeyMissingTotal(),
 		Fences: in.GetFencedTotal(), Aborted: in.GetAbortedTotal(),
 		CoordinatorError: shortened(in.GetCoordinatorError(), maxErrorText),
 		Limit:            in.GetLimit(), Holders: in.GetHolders(),
@@ -226,7 +226,8 @@ func poolReportFrom(in *fleetpb.PoolReport) (out poolaudit.Report, err error) {
 		count{"generation", out.Generation}, count{"share", out.Share}, count{"ceiling", out.Ceiling}, count{"inferred", out.Inferred},
 		count{"in_flight", out.InFlight}, count{"peak", out.Peak}, count{"spared", out.Spared}, count{"queued", out.Queued},
 		count{"baseline_micros", int64(out.Baseline)}, count{"latency_micros", int64(out.Latency)},
-		count{"admitted_total", out.Admitted}, count{"refused_total", out.Refused}, count{"fenced_total", out.Fences}, count{"aborted_total", out.Aborted},
+		count{"admitted_total", out.Admitted}, count{"refused_total", out.Refused},
+		count{"key_missing_total", out.KeyMissing}, count{"fenced_total", out.Fences}, count{"aborted_total", out.Aborted},
 		count{"limit", out.Limit}, count{"holders", out.Holders}, count{"occupied", out.Occupied}, count{"bound", out.Bound},
 		count{"quarantined_micros", int64(out.Quarantined)},
 	)

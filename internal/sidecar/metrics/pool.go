@@ -27,7 +27,7 @@ var (
 	poolInfo = prometheus.NewDesc("weir_pool_info",
 		"1 for a pool in force, with how it works.", append(poolLabels[:2:2], "algorithm", "coordinator", "mode"), nil)
 	poolRequests = prometheus.NewDesc("weir_pool_requests_total",
-		"Requests that asked for a slot, by the answer.", append(partitionLabels[:3:3], "decision", "reason"), nil)
+		"Requests that asked for a slot, by the answer, and those refused because they have no key.", append(partitionLabels[:3:3], "decision", "reason"), nil)
 	poolSpared = prometheus.NewDesc("weir_pool_spared_in_flight",
 		"Requests in flight that were let through without a slot in mode Shadow.", poolLabels, nil)
 	partitionInFlight = prometheus.NewDesc("weir_pool_partition_in_flight",
@@ -123,6 +123,10 @@ func collectPool(out chan<- prometheus.Metric, s *pools.State) {
 			reason := strings.ToLower(v.String())
 			count(t.Answered(v), "refused", reason)
 			count(t.Spared(v), "shadow_refused", reason)
+		}
+		if _, perKey := policy.PoolName(s.Pool.Name); perKey {
+			count(t.KeyMissing(), "refused", "key_missing")
+			count(t.KeyMissingSpared(), "shadow_refused", "key_missing")
 		}
 	}
 }

@@ -99,6 +99,10 @@ weir_pool_spared_in_flight{namespace="shop",pool="checkout"} 9
 	if n, err := testutil.GatherAndCount(m.Registry, "weir_pool_requests_total"); err != nil || n != 2*(1+2*7) {
 		t.Errorf("%d series of requests, %v", n, err)
 	}
+	m = metrics.New(pooled{state: pools.State{Pool: &policy.Pool{Namespace: "shop", Name: "checkout/key"}, Tallies: []*pools.Tally{{}}}})
+	if n, err := testutil.GatherAndCount(m.Registry, "weir_pool_requests_total"); err != nil || n != 1+2*8 {
+		t.Errorf("%d series of requests of a limit per key, with those that have no key in two modes, %v", n, err)
+	}
 	if problems, err := testutil.GatherAndLint(m.Registry); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}

@@ -53,7 +53,7 @@ func (k *Enforcer) ask(ctx context.Context, all *together, p *inForce, r *policy
 	value, outcome, missing := p.Value(r)
 	switch {
 	case outcome == policy.Counted:
-	case outcome == policy.Skipped || p.shadow:
+	case outcome == policy.Skipped:
 		return Slot{}, nil, true
 	default:
 		return Slot{}, p.without(missing), true

@@ -18,6 +18,7 @@ type reported struct {
 	Stats               concurrency.Stats
 	Worst               concurrency.Worst
 	Spared, WorstSpared int64
+	KeyMissing          int64
 	Answered            bool
 }
 
@@ -30,7 +31,7 @@ func TestEveryFieldOfAPoolIsReported(t *testing.T) {
 			Grant:      pool.Grant{Limit: 13, Holders: 14, Quarantined: 15},
 			Partitions: []concurrency.PartitionStats{{Name: "gold", Guaranteed: 16, InFlight: 17, Refused: 18}},
 		},
-		Worst: concurrency.Worst{Peak: 19, Occupied: 20, Bound: 21}, Spared: 22, WorstSpared: 23, Answered: true,
+		Worst: concurrency.Worst{Peak: 19, Occupied: 20, Bound: 21}, Spared: 22, WorstSpared: 23, KeyMissing: 24, Answered: true,
 	}
 	ignored := []string{
 		"Stats.Local", "Stats.Beats", "Stats.Keys", "PartitionStats.Queued", // which are metrics
@@ -43,7 +44,7 @@ func TestEveryFieldOfAPoolIsReported(t *testing.T) {
 		}
 	}
 	fieldtest.Matter(t, []*reported{in}, func(r *reported) (any, error) {
-		return reportOf(&r.Pool, &r.Stats, worst{r.Worst, r.WorstSpared}, r.Spared, r.Answered), nil
+		return reportOf(&r.Pool, &r.Stats, worst{r.Worst, r.WorstSpared}, r.Spared, r.KeyMissing, r.Answered), nil
 	}, ignored...)
 }
 

@@ -88,10 +88,22 @@ func TestRequestsWithoutTheKey(t *testing.T) {
 		if _, refusal := s.of(""); refusal == nil || refusal.Missing == nil || refusal.Missing.Header != "X-Tenant" {
 			t.Errorf("one without the key has %+v, want it to miss the header", refusal)
 		}
+		missing := func(refused, spared int64) {
+			t.Helper()
+			tally, report := s.States()[0].Tallies[0], s.Report(1)
+			if tally.KeyMissing() != refused || tally.KeyMissingSpared() != spared {
+				t.Errorf("%d are counted as refused and %d as spared, want %d and %d", tally.KeyMissing(), tally.KeyMissingSpared(), refused, spared)
+			}
+			if n := report[0].GetKeyMissingTotal(); n != refused+spared || report[0].GetRefusedTotal() != 0 || report[1].GetKeyMissingTotal() != 0 {
+				t.Errorf("reports %v, want %d without the key, and none refused a slot", report, refused+spared)
+			}
+		}
+		missing(1, 0)
 		s.apply(newPool(4, byTenant(1, func(k *policy.PoolKey) { k.OnMissing = policy.Reject }), func(p *policy.Pool) { p.Mode = policy.Shadow }))
 		if _, refusal := s.of(""); refusal != nil {
 			t.Errorf("in mode Shadow it is refused: %+v", refusal)
 		}
+		missing(1, 1)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/concurrency"
+	"github.com/weir-dev/weir/pkg/concurrency/slots"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -25,8 +26,12 @@ type Refusal struct {
 	RetryAfter time.Duration
 }
 
-// without refuses a request that lacks a part of the key.
+// without refuses a request that lacks a part of the key, and lets it pass in shadow.
 func (p *inForce) without(part policy.KeyPart) *Refusal {
+	p.tallies.of(slots.Rest).lacks(p.shadow)
+	if p.shadow {
+		return nil
+	}
 	return &Refusal{Pool: p.Pool, Missing: &part}
 }
 

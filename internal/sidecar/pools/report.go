@@ -75,22 +75,22 @@ func (k *Enforcer) Report(session uint64) []*fleetpb.PoolReport {
 	for _, p := range all.pools {
 		s := p.engine.guard.Stats()
 		answered := s.Grant.Seq > p.engine.before // an older answer is of another generation
-		reports = append(reports, reportOf(p.Pool, &s, p.engine.worstSince(session), p.engine.spared.inFlight(), answered))
+		reports = append(reports, reportOf(p.Pool, &s, p.engine.worstSince(session), p.engine.spared.inFlight(), p.tallies.keyMissing(), answered))
 	}
 	return reports
 }
 
 // reportOf returns what there is to say of a pool: of its guard, of the worst since the last
-// report and of the requests in flight that were spared. Answered says that the coordinator
-// answered under the pool's generation.
-func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared int64, answered bool) *fleetpb.PoolReport {
+// report, of the requests in flight that were spared and of those without the key. Answered says
+// that the coordinator answered under the pool's generation.
+func reportOf(p *policy.Pool, s *concurrency.Stats, w worst, spared, keyMissing int64, answered bool) *fleetpb.PoolReport {
 	r := &fleetpb.PoolReport{
 		Namespace: p.Namespace, Pool: p.Name, Generation: p.Generation,
 		Share: s.Share, Ceiling: s.Ceiling, Inferred: s.Inferred,
 		InFlight: s.InFlight, Peak: w.Peak, Spared: w.spared, Queued: s.Queued, Fenced: s.Fenced,
 		BaselineMicros: s.Baseline.Microseconds(), LatencyMicros: s.Latency.Microseconds(),
 		AdmittedTotal: s.Admitted, RefusedTotal: s.Refused, FencedTotal: s.Fences, AbortedTotal: s.Aborted,
-		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined),
+		Occupied: w.Occupied, Bound: w.Bound, QuarantinedMicros: int64(s.Grant.Quarantined), KeyMissingTotal: keyMissing,
 	}
 	if _, perKey := policy.PoolName(p.Name); !perKey { // nobody knows whose the spared requests are
 		r.InFlight, r.Peak = s.InFlight+spared, w.Peak+w.spared

@@ -19,7 +19,8 @@ func Refusals() []concurrency.Verdict {
 type Tally struct {
 	Partition string // empty for requests of none
 
-	answered, spared verdicts
+	answered, spared             verdicts
+	keyMissing, keyMissingSpared atomic.Int64
 }
 
 type verdicts [concurrency.Closed + 1]atomic.Int64
@@ -30,6 +31,21 @@ func (t *Tally) Answered(v concurrency.Verdict) int64 { return t.answered[v].Loa
 // Spared returns how many requests passed that would have been answered with v if the pool were
 // not in shadow.
 func (t *Tally) Spared(v concurrency.Verdict) int64 { return t.spared[v].Load() }
+
+// KeyMissing returns how many requests were refused because they lack a part of the key. They asked
+// for no slot, so no verdict counts them.
+func (t *Tally) KeyMissing() int64 { return t.keyMissing.Load() }
+
+// KeyMissingSpared returns how many of them passed because the pool was in shadow.
+func (t *Tally) KeyMissingSpared() int64 { return t.keyMissingSpared.Load() }
+
+func (t *Tally) lacks(shadow bool) {
+	if shadow {
+		t.keyMissingSpared.Add(1)
+	} else {
+		t.keyMissing.Add(1)
+	}
+}
 
 func (t *Tally) count(v concurrency.Verdict, shadow bool) {
 	if shadow && v != concurrency.Admitted {
@@ -64,6 +80,15 @@ func (ts tallies) under(p *policy.Pool) tallies {
 	}
 	add("")
 	return next
+}
+
+// keyMissing returns how many requests lacked a part of the key, refused or let through in shadow.
+func (ts tallies) keyMissing() int64 {
+	var n int64
+	for _, t := range ts {
+		n += t.KeyMissing() + t.KeyMissingSpared()
+	}
+	return n
 }
 
 // of returns the tally of a partition by its index, or slots.Rest.

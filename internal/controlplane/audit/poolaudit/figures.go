@@ -28,9 +28,10 @@ type Figures struct {
 	Saturated   bool
 	Quarantined limiter.Micros // how much longer nothing more is granted than is in use, as holders say
 
-	Baseline, Latency limiter.Micros // medians over the holders that have one, else 0
-	AdmittedPerSecond float64        // as in meter.Flow
-	RejectedPerSecond float64
+	Baseline, Latency   limiter.Micros // medians over the holders that have one, else 0
+	AdmittedPerSecond   float64        // as in meter.Flow
+	RejectedPerSecond   float64
+	KeyMissingPerSecond float64 // requests that lack a part of the key
 
 	Overshoot        *Overshoot              // nil until a holder of this generation was answered
 	UnderUtilization *audit.UnderUtilization // nil until a span of this generation was measured
@@ -58,16 +59,17 @@ type PartitionFigures struct {
 func (p *Pool) Figures(now time.Time) Figures {
 	flow := p.meter.Flow(now)
 	f := Figures{
-		Generation:        p.config.Generation,
-		Verdict:           p.verdict(now),
-		Pending:           p.pending(now),
-		Limit:             p.limit,
-		Holders:           p.holders,
-		Spared:            p.spared,
-		Saturated:         p.saturated(now),
-		AdmittedPerSecond: flow.AdmittedPerSecond,
-		RejectedPerSecond: flow.RejectedPerSecond,
-		UnderUtilization:  p.unused.figure(),
+		Generation:          p.config.Generation,
+		Verdict:             p.verdict(now),
+		Pending:             p.pending(now),
+		Limit:               p.limit,
+		Holders:             p.holders,
+		Spared:              p.spared,
+		Saturated:           p.saturated(now),
+		AdmittedPerSecond:   flow.AdmittedPerSecond,
+		RejectedPerSecond:   flow.RejectedPerSecond,
+		KeyMissingPerSecond: p.keyMissing.Flow(now).RejectedPerSecond,
+		UnderUtilization:    p.unused.figure(),
 	}
 	if p.measured {
 		f.Overshoot = p.overshoot(now)

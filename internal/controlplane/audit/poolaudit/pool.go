@@ -40,6 +40,7 @@ type Pool struct {
 
 	limit, holders int64 // as a coordinator answered last
 	meter          meter.Meter
+	keyMissing     meter.Meter             // requests that lack a part of the key
 	partitions     map[string]*meter.Meter // by name
 	locals         int                     // members that admit by what they infer alone
 	local          time.Time               // when one last did

@@ -26,6 +26,7 @@ type Report struct {
 	Latency  limiter.Micros // of the last request measured, 0 when none was
 
 	Admitted, Refused int64
+	KeyMissing        int64 // requests refused without a part of the key; Refused has none of them
 	Fences, Aborted   int64
 
 	// CoordinatorError is why its coordinator does not answer, empty when it does.
@@ -91,6 +92,7 @@ func (p *Pool) Report(h audit.Holder, r Report, now time.Time) (fences int64) {
 func (p *Pool) count(m *member, r *Report, now time.Time) {
 	decided := meter.Counts{Admitted: r.Admitted, Refused: r.Refused}.Since(meter.Counts{Admitted: m.report.Admitted, Refused: m.report.Refused})
 	p.meter.Add(decided, now)
+	p.keyMissing.Add(meter.Counts{Refused: r.KeyMissing}.Since(meter.Counts{Refused: m.report.KeyMissing}), now)
 	if !r.CutOff() && !m.report.CutOff() {
 		m.refused += decided.Refused
 		if decided.Refused > 0 || r.Queued > 0 {

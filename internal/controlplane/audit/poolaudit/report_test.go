@@ -63,3 +63,18 @@ func TestFencesAreCountedOnce(t *testing.T) {
 		}
 	}
 }
+
+// Requests that have no key never asked for a slot: they are no demand.
+func TestRequestsWithoutAKeySaturateNothing(t *testing.T) {
+	r := newReporting(2, Config{Generation: 1, Bounded: true})
+	for _, h := range r.members {
+		r.said[h].KeyMissing = 1_000_000 // before this audit
+	}
+	f := r.seconds(30, func(_ int, said *Report) { said.KeyMissing += 3 })
+	if f.KeyMissingPerSecond < 5.8 || f.KeyMissingPerSecond > 6.4 {
+		t.Errorf("%v a second lack the key, want 6", f.KeyMissingPerSecond)
+	}
+	if f.Saturated || f.RejectedPerSecond != 0 || f.UnderUtilization.Worst != 0 {
+		t.Errorf("figures = %+v, want nothing refused a slot", f)
+	}
+}
