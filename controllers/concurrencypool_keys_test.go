@@ -19,7 +19,7 @@ func keyed(change func(*poolaudit.Figures)) func(*poolScope) {
 	return func(s *poolScope) {
 		s.enforced.Key = &policy.PoolKey{Limit: 20}
 		s.observation.Keys = &poolaudit.Figures{
-			Generation: 4, Verdict: audit.Measured, Limit: 20, Holders: 2, InFlight: 13, RejectedPerSecond: 3.6, Overshoot: &poolaudit.Overshoot{},
+			Generation: 4, Verdict: audit.Measured, Limit: 20, Holders: 2, InFlight: 13, Queued: 4, RejectedPerSecond: 3.6, Overshoot: &poolaudit.Overshoot{},
 		}
 		for i, share := range []int64{11, 9} {
 			s.observation.Sessions[i].Keys = &poolaudit.Report{Share: share, Ceiling: share}
@@ -33,7 +33,7 @@ func asMeasured(*poolaudit.Figures) {}
 func TestStatusOfALimitPerKey(t *testing.T) {
 	got := poolStatusOf(newPoolScope(keyed(asMeasured))).Keys
 	want := &v1alpha1.PoolKeysStatus{
-		Limit: 20, InFlight: new(int64(13)), SmallestShare: new(int64(9)), RejectedPerSecond: new(int64(4)),
+		Limit: 20, InFlight: new(int64(13)), Queued: new(int64(4)), SmallestShare: new(int64(9)), RejectedPerSecond: new(int64(4)),
 		Overshoot: &v1alpha1.Overshoot{Observed: new(int64(0)), Worst: new(int64(0)), Bound: new(int64(0))},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -93,7 +93,7 @@ func (s *poolScope) keys() *v1alpha1.PoolKeysStatus {
 		return nil
 	}
 	status := &v1alpha1.PoolKeysStatus{
-		Limit: f.Limit, InFlight: &f.InFlight,
+		Limit: f.Limit, InFlight: &f.InFlight, Queued: &f.Queued,
 		RejectedPerSecond: new(int64(math.Round(f.RejectedPerSecond))),
 		Overshoot:         poolOvershoot(f.Overshoot),
 	}

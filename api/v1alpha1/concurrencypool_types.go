@@ -157,8 +157,7 @@ type ConcurrencyPoolSpec struct {
 
 	// key gives the requests of each value, such as those of a tenant or of a
 	// model, a limit of their own. A request needs a slot of its value and one of
-	// the pool. It waits for that of the pool only: one whose value has its limit
-	// in flight is refused at once. Absent: only the pool has a limit.
+	// the pool. Absent: only the pool has a limit.
 	// +optional
 	Key *PoolKey `json:"key,omitempty"`
 
@@ -174,7 +173,8 @@ type ConcurrencyPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.filter(p, !has(p.match)).size() == (has(self[self.size() - 1].match) ? 0 : 1)",message="a partition without match takes every request, so those behind it get none: move it to the end, or set its match"
 	Partitions []Partition `json:"partitions,omitempty"`
 
-	// queue lets requests wait for a slot in their pod, first come first served.
+	// queue lets requests wait for a slot of the pool in their pod, first come
+	// first served. Those that wait for one of their value have key.queue.
 	// Absent: a request that finds none is refused at once.
 	// +optional
 	Queue *Queue `json:"queue,omitempty"`

@@ -34,6 +34,14 @@ type PoolKey struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Limit int64 `json:"limit"`
+
+	// queue lets requests wait in their pod for a slot of their value, those of
+	// one value first come first served, before they ask for one of the pool. Of
+	// one value no more wait than are left free in the queue: one alone has half
+	// of it. Absent: a request whose value has its limit in flight is refused at
+	// once.
+	// +optional
+	Queue *Queue `json:"queue,omitempty"`
 }
 
 // Partition keeps a part of every pod's share for some requests. It is kept

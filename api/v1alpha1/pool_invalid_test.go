@@ -147,6 +147,7 @@ var invalidPools = map[string]invalid{
 	"an exemption of descriptors":  {poolWith(`exempt: [{descriptors: [{key: a}]}]`), "spec.exempt", "move them to a RateLimitPolicy"},
 	"descriptors to ignore":        {poolAlgorithm(`ignore: [{descriptors: [{key: a}]}]`), "spec.algorithm.ignore", "move them to a RateLimitPolicy"},
 	"a partition of descriptors":   {partitions(`[{name: a, match: [{descriptors: [{key: a}]}]}]`), "spec.partitions[0].match", "move them to a RateLimitPolicy"},
+	"a queue of a key of 10001":    {poolKey(`limit: 1, parts: [{type: Path}], queue: {maxLength: 10001, maxWait: 1s}`), "spec.key.queue.maxLength", "should be less than or equal to 10000"},
 	"a queue without a length":     {poolWith(`queue: {maxWait: 1s}`), "spec.queue.maxLength", "Required value"},
 	"a queue without a wait":       {poolWith(`queue: {maxLength: 1}`), "spec.queue.maxWait", "Required value"},
 	"a queue of nobody":            {poolWith(`queue: {maxLength: 0, maxWait: 1s}`), "spec.queue.maxLength", "should be greater than or equal to 1"},

@@ -180,6 +180,11 @@ type PoolKeysStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	InFlight *int64 `json:"inFlight,omitempty"`
 
+	// queued is how many requests wait for a slot of their value.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Queued *int64 `json:"queued,omitempty"`
+
 	// smallestShare is how many requests of one value the pod with the smallest
 	// part of the limit may have in flight. With 0 it refuses every request that
 	// has the key.

@@ -208,7 +208,11 @@ func poolRow(p *policy.CompiledPool, r *policy.Request, config *sidecarConfig) e
 		row.Answer = admits
 	case perKey && s.Share > 0:
 		row.Left = nil // of the value that has the most, which need not be this one
-		row.Answer, row.Reason = unclear, row.passing("the pod has its part of the limit in flight of a value of the key, and refuses the request if it has this one")
+		then := "refuses the request"
+		if p.Pool.Queue != nil {
+			then = "lets the request wait in the queue of the key, or refuses it,"
+		}
+		row.Answer, row.Reason = unclear, row.passing("the pod has its part of the limit in flight of a value of the key, and "+then+" if it has this one")
 	case s.Share == 0:
 		row.Answer, row.Reason = refuses, row.passing("the pod has no share of the pool now")
 	default:

@@ -267,21 +267,29 @@ func TestExplainedLimitsPerKey(t *testing.T) {
 		answer, result string
 		value          *string
 	}{
-		"a value below the limit":      {policy.Shared, 1, []string{"x-tenant: gold"}, admits, "counted", new("gold")},
-		"some value at the limit":      {policy.Shared, 2, []string{"x-tenant: gold"}, unclear, "counted", new("gold")},
-		"the key is missing and skips": {policy.Skip, 2, nil, "", "skipped", nil},
-		"the key is missing, refused":  {policy.Reject, 0, nil, refuses, "rejected", nil},
-		"the key is missing, shared":   {policy.Shared, 0, nil, admits, "counted", new("(missing)")},
+		"a value below the limit":            {policy.Shared, 1, []string{"x-tenant: gold"}, admits, "counted", new("gold")},
+		"some value at the limit":            {policy.Shared, 2, []string{"x-tenant: gold"}, unclear, "counted", new("gold")},
+		"some value at the limit, and waits": {policy.Shared, 2, []string{"x-tenant: gold"}, unclear, "counted", new("gold")},
+		"the key is missing and skips":       {policy.Skip, 2, nil, "", "skipped", nil},
+		"the key is missing, refused":        {policy.Reject, 0, nil, refuses, "rejected", nil},
+		"the key is missing, shared":         {policy.Shared, 0, nil, admits, "counted", new("(missing)")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := policy.Snapshot{Cluster: "test"}
 			all := withPool(t, &snapshot, 4, 0)
 			snapshot.Pool.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-tenant"}}, OnMissing: tc.onMissing, Limit: 2}
+			waits := strings.HasSuffix(name, "waits")
+			if waits {
+				snapshot.Pool.Key.Queue = &policy.Queue{MaxLength: 1, MaxWait: 1}
+			}
 			perKey := pools.State{Pool: snapshot.Pool.PerKey(), Stats: concurrency.Stats{Share: 2, Ceiling: 2, InFlight: tc.inFlight}}
 			found := answer(t, enforce.Enforce, snapshot, perKey, all).ask(t, "GET /", tc.headers...)
 			row := found.Items[0]
 			if len(found.Items) != 2 || row.Object != "concurrencypool/checkout" || row.Limit != "(per key)" || row.Answer != tc.answer || row.Result != tc.result || !reflect.DeepEqual(row.Value, tc.value) {
 				t.Errorf("it says %+v", found.Items)
+			}
+			if tc.answer == unclear && strings.Contains(row.Reason, "in the queue of the key") != waits {
+				t.Errorf("it says %q", row.Reason)
 			}
 			if other := found.Items[1]; other.Limit != "" || other.Answer != admits || *other.Left != 4 {
 				t.Errorf("of the pool it says %+v", other)

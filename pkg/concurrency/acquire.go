@@ -84,7 +84,7 @@ func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 	}
 	g.starve(now)
 	if outcome == slots.Queued {
-		return Slot{}, 0, g.enqueue(now, ticket, r.Partition)
+		return Slot{}, 0, g.enqueue(now, ticket, r)
 	}
 	return Slot{}, g.refuse(r.Partition, g.reason(now, outcome)), nil
 }

@@ -20,7 +20,8 @@ type Config struct {
 	Law    adaptive.Config
 	Slots  slots.Config
 	// PerKey says that the limit is that of every key of requests: those of different keys do
-	// not share it. Such a guard infers nothing, and has neither a queue nor partitions.
+	// not share it. Such a guard infers nothing and has no partitions. In its queue requests wait
+	// for a slot of their key, and none waits for those of another.
 	PerKey bool
 
 	Heartbeat Heartbeat
@@ -78,7 +79,7 @@ func (c Config) Validate() error {
 	check(h.Interval < ttl, "heartbeat interval is %v, not below leaseTTL, which is %v: shares would expire between beats", h.Interval, ttl)
 	check(c.Margin >= 0 && c.Margin < ttl-h.Interval, "margin is %v, outside 0 to less than leaseTTL − interval, which is %v: shares would expire between beats", c.Margin, ttl-h.Interval)
 	check(!c.PerKey || c.Law.Algorithm == adaptive.Fixed, "law algorithm is %d, but a limit per key is not inferred: set it to Fixed", c.Law.Algorithm)
-	check(!c.PerKey || len(c.Slots.Partitions) == 0 && c.Slots.Queue == slots.Queue{}, "slots have partitions or a queue, which a limit per key has not: remove them")
+	check(!c.PerKey || len(c.Slots.Partitions) == 0, "slots have partitions, which a limit per key has not: remove them")
 	check(c.OnFenced <= Abort, "onFenced is %d, which is unknown", c.OnFenced)
 	check(c.OnOutage <= LocalOnly, "onOutage is %d, which is unknown", c.OnOutage)
 	return errors.Join(append(errs, c.Law.Validate(), c.Slots.Validate())...)

@@ -1,10 +1,6 @@
 package concurrency
 
-import (
-	"math"
-
-	"github.com/weir-dev/weir/pkg/concurrency/slots"
-)
+import "github.com/weir-dev/weir/pkg/concurrency/slots"
 
 // bounded is what a share bounds: all that is in flight, or that of the key that has the
 // most. The coordinator is reported this, so that what it keeps for a holder covers every key.
@@ -21,8 +17,32 @@ func (g *Guard) occupy(now int64, r Request) (slots.Ticket, slots.Outcome) {
 	if g.keys == nil {
 		return g.table.Acquire(at, r.Partition, ceiling)
 	}
-	if !g.keys.Admit(r.Key, ceiling) {
-		return slots.Ticket{}, slots.Full
+	if g.keys.Admit(r.Key, ceiling) {
+		return g.table.Hold(), slots.Admitted
 	}
-	return g.table.Acquire(at, slots.Rest, math.MaxInt64)
+	ticket, outcome := g.table.Wait(at, g.keys.Waiting(r.Key))
+	if outcome == slots.Queued {
+		g.keys.Wait(r.Key, ticket)
+	}
+	return ticket, outcome
+}
+
+// following admits the request that waited longest of those that may be admitted.
+func (g *Guard) following(now int64) (slots.Ticket, bool) {
+	ceiling := g.ceiling(now)
+	if g.keys == nil {
+		return g.table.Next(ceiling)
+	}
+	ticket, ok := g.keys.Next(ceiling)
+	if ok {
+		g.table.Promote(ticket)
+	}
+	return ticket, ok
+}
+
+// unqueue forgets that a request waits for a slot of its key.
+func (g *Guard) unqueue(w *waiter) {
+	if g.keys != nil {
+		g.keys.Leave(w.key, w.ticket)
+	}
 }

@@ -119,10 +119,9 @@ func TestAKeyIsRefusedWithoutAShare(t *testing.T) {
 	})
 }
 
-func TestALimitPerKeyIsNeitherInferredNorQueued(t *testing.T) {
+func TestALimitPerKeyIsNotInferred(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"a law that infers": func(c *Config) { c.Law.Algorithm = adaptive.AIMD },
-		"a queue":           func(c *Config) { c.Slots.Queue = slots.Queue{MaxLength: 1, MaxWait: 1} },
 		"a partition":       func(c *Config) { c.Slots.Partitions = []slots.Partition{{Name: "live"}} },
 	} {
 		c := perKey("a", 2)

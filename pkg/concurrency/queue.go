@@ -10,6 +10,7 @@ import (
 type waiter struct {
 	ticket    slots.Ticket
 	partition int
+	key       string
 	decided   chan decision // holds one
 }
 
@@ -19,8 +20,8 @@ type decision struct {
 }
 
 // enqueue notes the waiter with a ticket.
-func (g *Guard) enqueue(now int64, ticket slots.Ticket, partition int) *waiter {
-	w := &waiter{ticket: ticket, partition: partition, decided: make(chan decision, 1)}
+func (g *Guard) enqueue(now int64, ticket slots.Ticket, r Request) *waiter {
+	w := &waiter{ticket: ticket, partition: r.Partition, key: r.Key, decided: make(chan decision, 1)}
 	g.waiters[ticket] = w
 	g.hurry(now)
 	return w
@@ -46,8 +47,12 @@ func (g *Guard) abandon(w *waiter) (Slot, Verdict) {
 			return d.slot, d.verdict
 		}
 		g.admitted--
+		if g.keys != nil {
+			g.keys.Release(w.key)
+		}
 	default:
 		delete(g.waiters, w.ticket)
+		g.unqueue(w)
 	}
 	g.table.Release(w.ticket)
 	g.freed(g.clock.Now())
@@ -59,6 +64,7 @@ func (g *Guard) decide(ticket slots.Ticket, d decision) {
 	w := g.waiters[ticket]
 	delete(g.waiters, ticket)
 	if d.verdict != Admitted {
+		g.unqueue(w)
 		g.refuse(w.partition, d.verdict)
 	}
 	w.decided <- d
@@ -79,11 +85,11 @@ func (g *Guard) pass(now int64) {
 		g.decide(ticket, decision{verdict: Expired})
 	}
 	for {
-		ticket, ok := g.table.Next(g.ceiling(now))
+		ticket, ok := g.following(now)
 		if !ok {
 			return
 		}
-		g.decide(ticket, decision{g.admit(ticket, "", now), Admitted})
+		g.decide(ticket, decision{g.admit(ticket, g.waiters[ticket].key, now), Admitted})
 	}
 }
 

@@ -28,19 +28,20 @@ var update = flag.Bool("update", false, "write the golden snapshots that are mis
 // A field that policies without it have to go without is omitempty or omitzero, and its
 // zero value means what was meant before there was one.
 var goldens = map[string]policy.Snapshot{
-	"v0.1/least":      valid(),
-	"v0.1/full":       full(),
-	"v0.1/queued":     queued(),
-	"v0.1/carried":    carried(),
-	"v0.1/shared":     shared(),
-	"v0.1/selective":  selective(),
-	"v0.1/kept":       kept(),
-	"v0.1/verified":   verified(),
-	"v0.1/reset":      reset(),
-	"v0.1/pending":    pending(),
-	"v0.1/pooled":     pooled(),
-	"v0.1/full-pool":  fullPool(),
-	"v0.1/keyed-pool": keyedPool(),
+	"v0.1/least":           valid(),
+	"v0.1/full":            full(),
+	"v0.1/queued":          queued(),
+	"v0.1/carried":         carried(),
+	"v0.1/shared":          shared(),
+	"v0.1/selective":       selective(),
+	"v0.1/kept":            kept(),
+	"v0.1/verified":        verified(),
+	"v0.1/reset":           reset(),
+	"v0.1/pending":         pending(),
+	"v0.1/pooled":          pooled(),
+	"v0.1/full-pool":       fullPool(),
+	"v0.1/keyed-pool":      keyedPool(),
+	"v0.1/key-queued-pool": keyQueuedPool(),
 }
 
 func TestGoldenSnapshotsStayAsTheyAre(t *testing.T) {

@@ -44,7 +44,8 @@ type Pool struct {
 type PoolKey struct {
 	Parts     []KeyPart `json:"parts"` // at least 1, at most MaxParts; none of the client's address
 	OnMissing OnMissing `json:"onMissing"`
-	Limit     int64     `json:"limit"` // of requests of one value that the fleet has in flight
+	Limit     int64     `json:"limit"`           // of requests of one value that the fleet has in flight
+	Queue     *Queue    `json:"queue,omitempty"` // of those that wait for a slot of their value; nil: none does
 }
 
 // LimitRange bounds the fleet's limit, 1 ≤ Min ≤ Initial ≤ Max ≤ pool.MaxLimit. Where
@@ -212,7 +213,7 @@ func (p *Pool) PerKey() *Pool {
 	k.Name = PerKeyName(p.Name)
 	k.Limit = LimitRange{Min: p.Key.Limit, Initial: p.Key.Limit, Max: p.Key.Limit}
 	k.Algorithm, k.Aggregate = LimitAlgorithm{Type: FixedLimit}, Median
-	k.Partitions, k.Queue = nil, nil
+	k.Partitions, k.Queue = nil, p.Key.Queue
 	return &k
 }
 

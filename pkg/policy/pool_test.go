@@ -60,12 +60,19 @@ func fullPool() policy.Snapshot {
 // keyedPool has a limit per key.
 func keyedPool() policy.Snapshot { return pooled(withKey) }
 
+// keyQueuedPool has a queue for the slots of a value, besides.
+func keyQueuedPool() policy.Snapshot { return pooled(withKey, withKeyQueue) }
+
+func withKeyQueue(p *policy.Pool) {
+	p.Key.Queue = &policy.Queue{MaxLength: 7, MaxWait: 50 * limiter.Millisecond}
+}
+
 func withKey(p *policy.Pool) {
 	p.Key = &policy.PoolKey{Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-tenant"}, {Type: policy.PathKey}}, OnMissing: policy.Skip, Limit: 20}
 }
 
 func TestEveryFieldOfAPoolIsKept(t *testing.T) {
-	for _, want := range []policy.Snapshot{pooled(), fullPool(), keyedPool()} {
+	for _, want := range []policy.Snapshot{pooled(), fullPool(), keyedPool(), keyQueuedPool()} {
 		data, _, err := policy.Encode(want)
 		if err != nil {
 			t.Fatal(err)
@@ -180,6 +187,7 @@ func TestValidateNamesTheFieldOfAPool(t *testing.T) {
 		"guarantees where demand decides": {[]func(*policy.Pool){partitions(policy.Partition{Name: "a", GuaranteedPercent: 1}), demand}, "set allocation to EqualSplit, or guaranteedPercent to 0"},
 		"a partition's expression":        {[]func(*policy.Pool){partitions(policy.Partition{Name: "a", Match: broken})}, "pool.partitions[0].match[0].paths[0].value"},
 		"a queue of nobody":               {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxWait: 1} }}, "pool.queue.maxLength"},
+		"a queue of a key of nobody":      {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.Queue = &policy.Queue{MaxWait: 1} }}, "pool.key.queue.maxLength"},
 		"a queue without patience":        {[]func(*policy.Pool){func(p *policy.Pool) { p.Queue = &policy.Queue{MaxLength: 1} }}, "pool.queue.maxWait"},
 		"a key without parts":             {[]func(*policy.Pool){withKey, func(p *policy.Pool) { p.Key.Parts = nil }}, "pool.key.parts"},
 		"a key of the client's address":   {[]func(*policy.Pool){keyOf(policy.KeyPart{Type: policy.ClientIPKey})}, "pool.key.parts[0].type is ClientIP"},
@@ -231,6 +239,10 @@ func TestALimitPerKeyIsAPoolOfItsOwn(t *testing.T) {
 	}
 	if got.Algorithm.Type != policy.FixedLimit || got.Queue != nil || got.Partitions != nil || got.Key == nil {
 		t.Errorf("it is %+v, want nothing inferred, queued or kept", got)
+	}
+	withKeyQueue(s.Pool)
+	if q := s.Pool.PerKey().Queue; q == nil || *q != *s.Pool.Key.Queue {
+		t.Errorf("its queue is %+v, want that of the key", q)
 	}
 	if s.Pool.Name != "checkout" || s.Pool.Queue == nil {
 		t.Errorf("the pool itself became %+v", s.Pool)

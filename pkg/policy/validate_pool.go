@@ -42,10 +42,7 @@ func (p *Pool) validate(errs *problems, path string) {
 	}
 	errs.requestMatches(path+".exempt", p.Exempt)
 	p.validatePartitions(errs, path+".partitions")
-	if p.Queue != nil {
-		errs.within(path+".queue.maxLength", int64(p.Queue.MaxLength), 1, MaxQueue)
-		errs.within(path+".queue.maxWait", int64(p.Queue.MaxWait), 1, int64(MaxQueueWait))
-	}
+	p.Queue.validate(errs, path+".queue")
 	if p.StatusCode != http.StatusTooManyRequests && p.StatusCode != http.StatusServiceUnavailable {
 		errs.add(path+".statusCode", "is %d: use 503 or 429", p.StatusCode)
 	}
@@ -67,6 +64,14 @@ func (k *PoolKey) validate(errs *problems, path string) {
 	}
 	oneOf(errs, path+".onMissing", k.OnMissing, Shared, Skip, Reject)
 	errs.within(path+".limit", k.Limit, 1, pool.MaxLimit)
+	k.Queue.validate(errs, path+".queue")
+}
+
+func (q *Queue) validate(errs *problems, path string) {
+	if q != nil {
+		errs.within(path+".maxLength", int64(q.MaxLength), 1, MaxQueue)
+		errs.within(path+".maxWait", int64(q.MaxWait), 1, int64(MaxQueueWait))
+	}
 }
 
 func (p *Pool) validateLimit(errs *problems, path string) {

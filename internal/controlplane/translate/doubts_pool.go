@@ -123,8 +123,18 @@ func (d poolDoubt) key() []string {
 }
 
 func (d poolDoubt) queue() []string {
-	if d.pool.Queue == nil || d.pool.Mode != policy.Shadow {
+	if d.pool.Mode != policy.Shadow {
 		return nil
 	}
-	return []string{warn(d.path.Child("queue"), "in mode Shadow a request that finds no slot passes at once, so nobody waits: set mode to Enforce, or remove queue")}
+	var warnings []string
+	idle := func(q *policy.Queue, path *field.Path) {
+		if q != nil {
+			warnings = append(warnings, warn(path, "in mode Shadow a request that finds no slot passes at once, so nobody waits: set mode to Enforce, or remove queue"))
+		}
+	}
+	idle(d.pool.Queue, d.path.Child("queue"))
+	if d.pool.Key != nil {
+		idle(d.pool.Key.Queue, d.path.Child("key", "queue"))
+	}
+	return warnings
 }

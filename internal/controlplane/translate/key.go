@@ -23,7 +23,7 @@ func (t *translator) poolKey(path *field.Path, k *v1alpha1.PoolKey) *policy.Pool
 		return nil
 	}
 	parts := t.key(path, &v1alpha1.Key{Parts: k.Parts, OnMissing: k.OnMissing})
-	return &policy.PoolKey{Parts: parts.Parts, OnMissing: parts.OnMissing, Limit: k.Limit}
+	return &policy.PoolKey{Parts: parts.Parts, OnMissing: parts.OnMissing, Limit: k.Limit, Queue: t.queue(path.Child("queue"), k.Queue)}
 }
 
 func (t *translator) keyPart(path *field.Path, p v1alpha1.KeyPart) policy.KeyPart {

@@ -81,10 +81,15 @@ func (t *Table) Acquire(now limiter.Instant, partition int, ceiling int64) (Tick
 		t.admit(i)
 		return t.ticket(i), Admitted
 	}
+	return t.wait(now, part, t.config.Queue.MaxLength-t.waiting)
+}
+
+// wait puts a request into the queue, if it has room for one.
+func (t *Table) wait(now limiter.Instant, part, room int) (Ticket, Outcome) {
 	switch {
 	case t.config.Queue.MaxLength == 0:
 		return Ticket{}, Full
-	case t.waiting >= t.config.Queue.MaxLength:
+	case room <= 0:
 		return Ticket{}, Overflow
 	}
 	i := t.take(part)
