@@ -77,6 +77,11 @@ func poolWithinBound(s *poolScope) metav1.Condition {
 			return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 				"these sidecars are not connected, so they do not report what they have in flight: "+nameSome(unheard))
 		}
+		if otherwise := s.otherwise(); len(otherwise) > 0 {
+			return condition.Unknown(kind, v1alpha1.PodsNotLimitedReason,
+				"these pods give slots to the requests that an earlier generation selects, or count them for the values of its key: "+nameSome(otherwise)+
+					"; the condition Programmed says why; of the others "+s.measured(f.Overshoot))
+		}
 		return condition.True(kind, v1alpha1.MeasuredReason, s.measured(f.Overshoot))
 	case audit.Starting:
 		if f.Spared > 0 {

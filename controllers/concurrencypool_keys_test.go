@@ -144,3 +144,45 @@ func TestAKeyInQuarantineIsShown(t *testing.T) {
 		t.Errorf("%s, %s: %q", c.Status, c.Reason, c.Message)
 	}
 }
+
+// A pod that refused an edit may go by other requests or other values, which nothing bounds.
+func TestPodsThatGoByWhatWasBeforeAreNamed(t *testing.T) {
+	parts := func(header string) []policy.KeyPart {
+		return []policy.KeyPart{{Type: policy.HeaderKey, Header: header}}
+	}
+	of := func(generation int64, change func(*policy.Pool)) *policy.Pool {
+		p := &policy.Pool{
+			Generation: generation, Match: []policy.Match{{Methods: []string{"GET"}}}, Exempt: []policy.Match{{Methods: []string{"PUT"}}},
+			Key: &policy.PoolKey{Parts: parts("x-tenant"), OnMissing: policy.Shared, Limit: 20},
+		}
+		change(p)
+		return p
+	}
+	same := func(*policy.Pool) {}
+	other, perKey := "these pods give slots to the requests that an earlier generation selects", "by value of the key, these pods"
+	for name, tc := range map[string]struct {
+		before *policy.Pool
+		want   string // how it begins, empty when the bound is True
+	}{
+		"it never had one":       {nil, ""},
+		"it has this one":        {of(4, same), ""},
+		"with another limit":     {of(3, func(p *policy.Pool) { p.Key.Limit = 5 }), ""},
+		"with other parts":       {of(3, func(p *policy.Pool) { p.Key.Parts = parts("x-model") }), perKey},
+		"with another onMissing": {of(3, func(p *policy.Pool) { p.Key.OnMissing = policy.Skip }), perKey},
+		"without a key":          {of(3, func(p *policy.Pool) { p.Key = nil }), perKey},
+		"with another match":     {of(3, func(p *policy.Pool) { p.Match[0].Methods[0] = "POST" }), other},
+		"with another exemption": {of(3, func(p *policy.Pool) { p.Exempt = nil }), other},
+	} {
+		s := newPoolScope(keyed(asMeasured))
+		now := of(4, same)
+		s.enforced.Match, s.enforced.Exempt, s.enforced.Key = now.Match, now.Exempt, now.Key
+		s.observation.Sessions[1].Enforced = tc.before
+		c := meta.FindStatusCondition(poolConditionsOf(s), v1alpha1.WithinBoundCondition)
+		switch {
+		case tc.want == "" && c.Status != metav1.ConditionTrue:
+			t.Errorf("%s: %s, %q; want the bound to be measured", name, c.Status, c.Message)
+		case tc.want != "" && (c.Reason != v1alpha1.PodsNotLimitedReason || !strings.HasPrefix(c.Message, tc.want) || !strings.Contains(c.Message, "values of its key: b; the condition")):
+			t.Errorf("%s: %s, %q; want b to be named: %q", name, c.Reason, c.Message, tc.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/audit"
@@ -184,4 +185,29 @@ func (s *poolScope) reporting(so func(*poolaudit.Report) bool) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// otherwise returns the names of the pods that run an earlier generation by which other requests
+// need a slot, or are of other values: what this one would bound is not bounded there.
+func (s *poolScope) otherwise() []string {
+	var names []string
+	for _, session := range s.sessions() {
+		if e := session.Enforced; e != nil && e.Generation != s.enforced.Generation && !s.selectsAs(e) {
+			names = append(names, session.Pod)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// selectsAs reports whether the same requests need a slot by another generation of the pool, and
+// of the limit per key whether they are of the same values.
+func (s *poolScope) selectsAs(e *policy.Pool) bool {
+	if !equality.Semantic.DeepEqual(s.enforced.Match, e.Match) || !equality.Semantic.DeepEqual(s.enforced.Exempt, e.Exempt) {
+		return false
+	}
+	if _, perKey := policy.PoolName(s.enforced.Name); !perKey {
+		return true
+	}
+	return e.Key != nil && e.Key.OnMissing == s.enforced.Key.OnMissing && slices.Equal(e.Key.Parts, s.enforced.Key.Parts)
 }

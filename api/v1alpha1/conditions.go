@@ -100,7 +100,7 @@ const (
 	BoundExceededReason  = "BoundExceeded"  // False: the message says when and by how much
 	NoTrafficReason      = "NoTraffic"      // Unknown: there was no request
 	ReportsMissingReason = "ReportsMissing" // Unknown: a sidecar did not report what it let through
-	PodsNotLimitedReason = "PodsNotLimited" // Unknown: selected pods let requests pass that nothing limits or counts; the message names them
+	PodsNotLimitedReason = "PodsNotLimited" // Unknown: selected pods let requests pass that nothing limits or counts, or go by what a pool selected before; the message names them
 	RowsRejectedReason   = "RowsRejected"   // Unknown: the controller cannot read what a sidecar sent; the message names the field
 	FailOpenReason       = "FailOpen"       // Unknown: the failure action Allow admitted requests uncounted
 	MemoryLostReason     = "MemoryLost"     // Unknown: with onMemoryLoss Resume more was admitted than is bounded, and the store may have lost its memory, nobody knows how often

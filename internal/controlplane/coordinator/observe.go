@@ -159,6 +159,9 @@ type PoolObservation struct {
 // A PoolSession is a Session that has to do with a pool.
 type PoolSession struct {
 	Session
+	// Enforced is the pool as the sidecar acknowledged it, nil for none. It is shared and must not
+	// be changed.
+	Enforced *policy.Pool
 	// Report is what the sidecar said last, and Keys what it said of the limit per key; nil when
 	// it said nothing.
 	Report, Keys *poolaudit.Report
@@ -198,7 +201,11 @@ func (s *session) observePool(name types.NamespacedName) (PoolSession, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	view := s.view(s.acked.poolGeneration(name), rejectedOf(s.rejectedPools, name))
-	return PoolSession{Session: view}, s.serves.hasPool(name) || s.acked.hasPool(name)
+	of := PoolSession{Session: view}
+	if s.acked.hasPool(name) {
+		of.Enforced = s.acked.pools[name].policy
+	}
+	return of, s.serves.hasPool(name) || s.acked.hasPool(name)
 }
 
 // ObserveBudget returns what is known of the budget of a FederatedBudget. It does not

@@ -151,27 +151,27 @@ func TestAPoolIsProgrammedByWhatSidecarsAcknowledge(t *testing.T) {
 		s := l.connect(pod("shop", "web-0"), "1")
 		defer s.close()
 		sent := s.receiveConfig()
-		session := func() Session {
+		session := func() PoolSession {
 			t.Helper()
 			synctest.Wait()
 			got := l.ObservePool("shop", "db").Sessions
 			if len(got) != 1 {
 				t.Fatalf("sessions = %+v, want one", got)
 			}
-			return got[0].Session
+			return got[0]
 		}
-		if got := session(); got.Generation != 0 {
+		if got := session(); got.Generation != 0 || got.Enforced != nil {
 			t.Errorf("session = %+v, want it to enforce nothing before it says so", got)
 		}
 		s.acknowledge(sent.GetVersion(), "")
-		if got := session(); got.Generation != 1 {
+		if got := session(); got.Generation != 1 || got.Enforced == nil || got.Enforced.Generation != 1 {
 			t.Errorf("session = %+v, want generation 1", got)
 		}
 		l.policies.share(after)
 		l.Refresh("shop")
 		sent = s.receiveConfig()
 		s.acknowledge(sent.GetVersion(), "too new")
-		if got := session(); got.Generation != 1 || got.Error != "too new" {
+		if got := session(); got.Generation != 1 || got.Enforced.Generation != 1 || got.Error != "too new" {
 			t.Errorf("session = %+v, want the last good generation and why", got)
 		}
 	})
