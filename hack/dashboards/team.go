@@ -5,7 +5,15 @@ const (
 	here    = `{namespace="$namespace"}`
 	ofLimit = `{namespace="$namespace",policy=~"$policy"}`
 	ofPool  = `{namespace="$namespace",pool=~"$pool"}`
+	// The limit per key of a pool has series of its own at the sidecars. None of its requests has a
+	// latency, and its slots are of each value.
+	ofPoolItself = `{namespace="$namespace",pool=~"$pool",pool!~".+/key"}`
 )
+
+// slots selects the answers to requests for a slot of a pool or of its limit per key, by the decision.
+func slots(decision string) string {
+	return `weir_pool_requests_total{namespace="$namespace",pool=~"($pool)(/key)?",decision="` + decision + `"}`
+}
 
 // requests selects requests by the decision of a limit.
 func requests(decision string) string {
@@ -78,7 +86,7 @@ func team() board {
 					kind: lines, title: "Shadow would refuse", about: "Requests that a limit or a pool in mode Shadow let pass, and would refuse in Enforce.", unit: perSecond,
 					queries: []query{
 						{rate("policy, limit", requests(`="shadow_refused"`)), "{{policy}}/{{limit}}"},
-						{rate("pool", `weir_pool_requests_total{namespace="$namespace",pool=~"$pool",decision="shadow_refused"}`), "pool {{pool}}"},
+						{rate("pool", slots("shadow_refused")), "pool {{pool}}"},
 					},
 				},
 				{

@@ -10,15 +10,16 @@ func pools() row {
 			},
 		},
 		{
-			kind: lines, title: "Waiting", about: "Requests that wait for a slot, of each pool and of each partition.", unit: plain,
+			kind: lines, title: "Waiting", about: "Requests that wait for a slot, of each pool, of each partition and, as pool/key, of the values of a key.", unit: plain,
 			queries: []query{
 				{`weir_fleet_pool_queued` + ofPool, "{{pool}}"},
+				{`sum by (pool) (weir_pool_queued{namespace="$namespace",pool=~"($pool)/key"})`, "{{pool}}"},
 				{`sum by (pool, partition) (weir_pool_partition_queued` + ofPool + `)`, "{{pool}} {{partition}}"},
 			},
 		},
 		{
-			kind: lines, title: "Refused, by cause", about: "Requests a second that got no slot.", unit: perSecond,
-			queries: []query{{rate("pool, partition, reason", `weir_pool_requests_total{namespace="$namespace",pool=~"$pool",decision="refused"}`) + ` > 0`, "{{pool}} {{partition}} {{reason}}"}},
+			kind: lines, title: "Refused, by cause", about: "Requests a second that got no slot: of the pool or, as pool/key, of their value. key_missing: the request has no key.", unit: perSecond,
+			queries: []query{{rate("pool, partition, reason", slots("refused")) + ` > 0`, "{{pool}} {{partition}} {{reason}}"}},
 		},
 	}}
 }
@@ -28,16 +29,16 @@ func latency() row {
 		{
 			kind: lines, title: "Latency", about: "Latency of the backend now and without load, the median over pods. The limit falls when the first leaves the second behind.", unit: seconds,
 			queries: []query{
-				{`quantile by (pool) (0.5, weir_pool_latency_seconds` + ofPool + ` > 0)`, "{{pool}}"},
-				{`quantile by (pool) (0.5, weir_pool_baseline_seconds` + ofPool + ` > 0)`, "{{pool}} without load"},
+				{`quantile by (pool) (0.5, weir_pool_latency_seconds` + ofPoolItself + ` > 0)`, "{{pool}}"},
+				{`quantile by (pool) (0.5, weir_pool_baseline_seconds` + ofPoolItself + ` > 0)`, "{{pool}} without load"},
 			},
 		},
 		{
 			kind: lines, title: "Inferred limits", about: "Requests in flight that the backend bears, by the latency that pods see: the median, the least and the greatest over pods.", unit: plain,
 			queries: []query{
-				{`quantile by (pool) (0.5, weir_pool_inferred` + ofPool + `)`, "{{pool}}"},
-				{`min by (pool) (weir_pool_inferred` + ofPool + `)`, "{{pool}} least"},
-				{`max by (pool) (weir_pool_inferred` + ofPool + `)`, "{{pool}} greatest"},
+				{`quantile by (pool) (0.5, weir_pool_inferred` + ofPoolItself + `)`, "{{pool}}"},
+				{`min by (pool) (weir_pool_inferred` + ofPoolItself + `)`, "{{pool}} least"},
+				{`max by (pool) (weir_pool_inferred` + ofPoolItself + `)`, "{{pool}} greatest"},
 			},
 		},
 		{
