@@ -85,12 +85,13 @@ func New(interval time.Duration, c Config, since time.Time) *Limit {
 // Reconfigure begins another generation: all figures but the flow begin again, with
 // windows that begin later. Units that an earlier window admits are still held against its
 // bound, and until every holder enforces the generation a window may hold the larger of both
-// limits. A lower or equal generation changes nothing.
+// limits. A lower generation changes nothing, nor does an equal one that promises the same. What
+// a FederatedBudget promises is edited by itself.
 func (l *Limit) Reconfigure(c Config, now time.Time) {
 	if c.Generation >= l.generation && c.Since != l.promised.Since {
 		l.move(c.Since)
 	}
-	if c.Generation <= l.generation {
+	if c.Generation < l.generation || c.Generation == l.generation && c.promisesAs(&l.promised) {
 		l.promised.Reset = max(l.promised.Reset, c.Reset) // which comes without another generation
 		return
 	}

@@ -155,6 +155,20 @@ func TestGenerations(t *testing.T) {
 			want:        &Overshoot{WindowEnd: noon.Add(7 * time.Second)},
 			wantUnused:  &UnderUtilization{Observed: 1000, Worst: 1000},
 		},
+		"a promise that is edited by itself, as that of a budget, is another generation": {
+			run: func(f *fleet) {
+				f.Reconfigure(Config{Generation: 1, Promise: Promise{Rates: []limiter.Rate{{Limit: 150, Window: limiter.Second}}}}, f.now)
+				for range 5 {
+					f.pass("a", "b")
+				}
+				f.report("a", final(6, 130, 0))
+				f.report("b", final(6, 20, 0))
+				f.pass("a", "b")
+			},
+			wantVerdict: Measured,
+			want:        &Overshoot{WindowEnd: noon.Add(7 * time.Second)},
+			wantUnused:  &UnderUtilization{},
+		},
 		"after an edit the new limit holds, whatever rows say": {
 			run: func(f *fleet) {
 				f.Reconfigure(Config{Generation: 2, Promise: Promise{Rates: []limiter.Rate{{Limit: 50, Window: limiter.Second}}}}, f.now)

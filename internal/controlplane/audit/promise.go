@@ -3,6 +3,7 @@ package audit
 import (
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -35,6 +36,12 @@ type Config struct {
 	// Reset is when a counter was set back last, on the store's clock; 0 for never.
 	// Nothing bounds what the windows that were open then admit.
 	Reset limiter.Instant
+}
+
+// promisesAs reports whether counters are promised the same.
+func (c *Config) promisesAs(other *Config) bool {
+	return c.Keyed == other.Keyed && c.Clusters == other.Clusters &&
+		reflect.DeepEqual(c.Promise, other.Promise) && maps.EqualFunc(c.Overrides, other.Overrides, func(a, b Promise) bool { return reflect.DeepEqual(a, b) })
 }
 
 // rates returns those of every counter, each window once.
