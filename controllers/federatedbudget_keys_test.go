@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/condition"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -99,9 +100,9 @@ func TestConditionsOfABudgetWithAKey(t *testing.T) {
 
 // TestAPolicyIsSentAgainWhenTheKeyOfItsBudgetChanges: its pods count by it.
 func TestAPolicyIsSentAgainWhenTheKeyOfItsBudgetChanges(t *testing.T) {
-	of := func(key *policy.Key) string {
+	of := func(key *policy.Key, overrides ...policy.Override) string {
 		return fingerprint(newScope(func(s *scope) {
-			s.enforced.Limits = []policy.Limit{{Name: "all", Budget: &policy.BudgetRef{ID: "acme/world", Name: "world"}, Key: key}}
+			s.enforced.Limits = []policy.Limit{{Name: "all", Budget: &policy.BudgetRef{ID: "acme/world", Name: "world"}, Key: key, Overrides: overrides}}
 		}))
 	}
 	path := policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 10}
@@ -115,7 +116,14 @@ func TestAPolicyIsSentAgainWhenTheKeyOfItsBudgetChanges(t *testing.T) {
 		change(&other)
 		seen[of(&other)] = true
 	}
-	if len(seen) != 5 {
-		t.Errorf("5 keys have %d fingerprints", len(seen))
+	for _, o := range []policy.Override{
+		{Values: []policy.Value{{"/a b"}}, Rates: []limiter.Rate{{Limit: 1, Window: 1}}},
+		{Values: []policy.Value{{"/a", "b"}}, Rates: []limiter.Rate{{Limit: 1, Window: 1}}},
+		{Values: []policy.Value{{"/a b"}}, Rates: []limiter.Rate{{Limit: 2, Window: 1}}},
+	} {
+		seen[of(&path, o)] = true
+	}
+	if len(seen) != 8 {
+		t.Errorf("8 keys have %d fingerprints", len(seen))
 	}
 }

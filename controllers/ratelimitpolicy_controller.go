@@ -169,7 +169,7 @@ func fingerprint(s *scope) string {
 		if l.Budget != nil {
 			_, _ = fmt.Fprintf(&b, "/%s=%v", l.Budget.ID, l.Rates)
 			if l.Key != nil {
-				_, _ = fmt.Fprintf(&b, "/%d%+v", l.Clusters, *l.Key)
+				_, _ = fmt.Fprintf(&b, "/%d%+v%#v", l.Clusters, *l.Key, l.Overrides)
 			}
 		}
 	}

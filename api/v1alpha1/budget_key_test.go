@@ -26,13 +26,28 @@ const (
 	aRedis         = `type: Redis, redis: {address: "r:6379"}`
 	dividesNothing = "remove weight, borrowingLimit and lendingLimit of all members, or remove key"
 	asksForAll     = "remove batch, or remove key"
+	aPath          = `parts: [{type: Path}]`
+	keptOfEach     = `allocation: FirstCome, onCoordinatorOutage: {action: Nominal}`
 )
 
 var invalidBudgetKeys = map[string]invalid{
-	"no parts":                  {withBudgetKey(``), "spec.key.parts", "Required value"},
-	"an empty list of parts":    {withBudgetKey(`parts: []`), "spec.key.parts", "should have at least 1 items"},
-	"five parts":                {withBudgetKey(`parts: ` + repeat(5, `{type: Header, header: {name: h%d}}`)), "spec.key.parts", "must have at most 4 items"},
-	"a source twice":            {withBudgetKey(`parts: [{type: Header, header: {name: x-a}}, {type: Header, header: {name: X-A}}]`), "spec.key.parts", "two parts have the same source"},
+	"no parts":                    {withBudgetKey(``), "spec.key.parts", "Required value"},
+	"an empty list of parts":      {withBudgetKey(`parts: []`), "spec.key.parts", "should have at least 1 items"},
+	"five parts":                  {withBudgetKey(`parts: ` + repeat(5, `{type: Header, header: {name: h%d}}`)), "spec.key.parts", "must have at most 4 items"},
+	"a source twice":              {withBudgetKey(`parts: [{type: Header, header: {name: x-a}}, {type: Header, header: {name: X-A}}]`), "spec.key.parts", "two parts have the same source"},
+	"an empty list of overrides":  {withBudgetKey(aPath + `, overrides: []`), "spec.key.overrides", "should have at least 1 items"},
+	"33 overrides":                {withBudgetKey(aPath + `, overrides: ` + repeat(33, `{limit: 1, values: [{parts: [v%d]}]}`)), "spec.key.overrides", "must have at most 32 items"},
+	"no values of an override":    {withBudgetKey(aPath + `, overrides: [{limit: 1, values: []}]`), "spec.key.overrides[0].values", "should have at least 1 items"},
+	"65 values of an override":    {withBudgetKey(aPath + `, overrides: [{limit: 1, values: ` + repeat(65, `{parts: [v%d]}`) + `}]`), "spec.key.overrides[0].values", "must have at most 64 items"},
+	"an override of no units":     {withBudgetKey(aPath + `, overrides: [{limit: 0, values: [{parts: [a]}]}]`), "spec.key.overrides[0].limit", "should be greater than or equal to 1"},
+	"an override of too many":     {withBudgetKey(aPath + `, overrides: [{limit: 1000000000001, values: [{parts: [a]}]}]`), "spec.key.overrides[0].limit", "should be less than or equal to 1000000000000"},
+	"an override without a limit": {withBudgetKey(aPath + `, overrides: [{values: [{parts: [a]}]}]`), "spec.key.overrides[0].limit", "Required value"},
+	"a value of two parts":        {withBudgetKey(aPath + `, overrides: [{limit: 1, values: [{parts: [a]}, {parts: [a, b]}]}]`), "spec.key.overrides", "write one string for each of key.parts"},
+	"a value without characters":  {withBudgetKey(aPath + `, overrides: [{limit: 1, values: [{parts: [""]}]}]`), "spec.key.overrides[0].values[0].parts[0]", "should be at least 1 chars long"},
+	"an override below the nominal of all": {
+		budgetMembers(`[{name: a, nominal: 2}, {name: b, nominal: 1}]`, `key: {`+aPath+`, overrides: [{limit: 2, values: [{parts: [a]}]}]}, `+keptOfEach),
+		"spec.key.overrides", "raise its limit to their sum, or lower the nominal of members",
+	},
 	"an unknown onMissing":      {withBudgetKey(`parts: [{type: Path}], onMissing: Deny`), "spec.key.onMissing", `supported values: "Shared", "Skip", "Reject"`},
 	"no values":                 {withBudgetKey(`parts: [{type: Path}], maxKeys: 0`), "spec.key.maxKeys", "should be greater than or equal to 1"},
 	"too many values":           {withBudgetKey(`parts: [{type: Path}], maxKeys: 100001`), "spec.key.maxKeys", "should be less than or equal to 100000"},
@@ -60,16 +75,19 @@ func TestInvalidKeysOfBudgetsAreRefused(t *testing.T) {
 
 func TestValidKeysOfBudgetsAreAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
-		"one part":                   keyedWith(``),
-		"four parts":                 withBudgetKey(`maxKeys: 100000, onMissing: Skip, parts: ` + repeat(4, `{type: Header, header: {name: h%d}}`)),
-		"a claim that is verified":   withBudgetKey(`maxKeys: 1, parts: [{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: accounts}}]`),
-		"a member of a hub":          keyedWith(aHub),
-		"a Redis that all reach":     keyedWith(`coordinator: {type: Redis, redis: {address: "r:6379"}}`),
-		"a Postgres that all reach":  keyedWith(`coordinator: {type: Postgres, postgres: {address: "p:5432", database: weir}}`),
-		"slices":                     keyedMembers(`[{name: a, nominal: 2}, {name: b}]`, `onCoordinatorOutage: {action: Nominal}`),
-		"slices of a hub":            keyedMembers(`[{name: a, nominal: 2}, {name: b}]`, aHub+`, onCoordinatorOutage: {action: Nominal}`),
-		"what is said by default":    keyedWith(`batch: {type: Adaptive, size: 16}, escrow: {type: Controller}, onCoordinatorOutage: {action: FailClosed}`),
-		"64 members that are alike":  keyedMembers(repeat(64, `{name: m%d, weight: 1, nominal: 0}`), ``),
+		"one part":                    keyedWith(``),
+		"four parts":                  withBudgetKey(`maxKeys: 100000, onMissing: Skip, parts: ` + repeat(4, `{type: Header, header: {name: h%d}}`)),
+		"a claim that is verified":    withBudgetKey(`maxKeys: 1, parts: [{type: JWTClaim, jwtClaim: {claim: sub, verification: Verified, provider: accounts}}]`),
+		"a member of a hub":           keyedWith(aHub),
+		"a Redis that all reach":      keyedWith(`coordinator: {type: Redis, redis: {address: "r:6379"}}`),
+		"a Postgres that all reach":   keyedWith(`coordinator: {type: Postgres, postgres: {address: "p:5432", database: weir}}`),
+		"slices":                      keyedMembers(`[{name: a, nominal: 2}, {name: b}]`, `onCoordinatorOutage: {action: Nominal}`),
+		"slices of a hub":             keyedMembers(`[{name: a, nominal: 2}, {name: b}]`, aHub+`, onCoordinatorOutage: {action: Nominal}`),
+		"what is said by default":     keyedWith(`batch: {type: Adaptive, size: 16}, escrow: {type: Controller}, onCoordinatorOutage: {action: FailClosed}`),
+		"64 members that are alike":   keyedMembers(repeat(64, `{name: m%d, weight: 1, nominal: 0}`), ``),
+		"as many overrides as may be": withBudgetKey(aPath + `, overrides: ` + repeat(32, `{limit: 1000000000000, values: `+repeat(64, `{parts: [v%d]}`)+`}`)),
+		"an override as large as the nominal of all": budgetMembers(`[{name: a, nominal: 2}, {name: b, nominal: 1}]`,
+			`key: {`+aPath+`, overrides: [{limit: 3, values: [{parts: [a]}]}]}, `+keptOfEach),
 		"small blocks of each value": keyedWith(`coordinator: {blockPercent: 1}`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +109,8 @@ func TestUpdatesOfKeysOfBudgets(t *testing.T) {
 		"a key in a Redis is given":     {budgetCoordinator(aRedis), keyedWith(`coordinator: {` + aRedis + `}`), "spec.key"},
 		"a key in a Redis is taken":     {keyedWith(`coordinator: {` + aRedis + `}`), budgetCoordinator(aRedis), "spec.key"},
 		"the key in a Redis is another": {keyedWith(`coordinator: {` + aRedis + `}`), withBudgetKey(`parts: [{type: Path}]`, `coordinator: {`+aRedis+`}`), ""},
+		"an override is given":          {keyedWith(``), withBudgetKey(`parts: [{type: ClientIP}], overrides: [{limit: 7, values: [{parts: [192.0.2.1]}]}]`), ""},
+		"an override is taken away":     {withBudgetKey(aPath + `, overrides: [{limit: 7, values: [{parts: [a]}]}]`), withBudgetKey(aPath), ""},
 		"the allocation stays fair":     {budgetWith(``), budgetWith(`key: {parts: [{type: Path}]}`), "spec.allocation"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package v1alpha1
 
 // BudgetKey splits a budget into one limit for each value of its parts.
+// +kubebuilder:validation:XValidation:rule="!has(self.overrides) || self.overrides.all(o, o.values.all(v, v.parts.size() == self.parts.size()))",fieldPath=".overrides",message="a value names another number of parts than the key has: write one string for each of key.parts, in their order"
 type BudgetKey struct {
 	// parts are 1 to 4 sources whose values together name the limit that a request
 	// counts for. Claims that a provider verifies name an entry of
@@ -32,4 +33,30 @@ type BudgetKey struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	MaxKeys int32 `json:"maxKeys,omitempty"`
+
+	// overrides give single values of the key limits of their own, over all
+	// clusters together. At most 32. The hub counts these values by themselves,
+	// beside the maxKeys others.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Overrides []BudgetOverride `json:"overrides,omitempty"`
+}
+
+// BudgetOverride gives values of a budget's key a limit of their own.
+type BudgetOverride struct {
+	// values of the key, 1 to 64. A value is named in one override only.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Values []KeyValue `json:"values"`
+
+	// limit that each of these values has instead of rate.limit, 1 to
+	// 1000000000000, in the same windows.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
+	Limit int64 `json:"limit"`
 }

@@ -30,7 +30,7 @@ var invalidFederatedLimits = map[string]invalid{
 	"a budget that is not a name":    {withLimits(`[{name: world, scope: Federated, budgetRef: {name: acme/checkout}}]`), "spec.limits[0].budgetRef.name", "not the name of a FederatedBudget"},
 	"Federated with rates":           {drawing(`rates: [{limit: 1, window: 1s}]`), "spec.limits[0].rates", "remove rates, or set scope to Fleet"},
 	"Federated with a key":           {drawing(`key: {parts: [{type: Path}]}`), "spec.limits[0].key", "remove key here and set spec.key there, or set scope to Fleet"},
-	"Federated with overrides":       {drawing(`overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}]}]`), "spec.limits[0].overrides", "remove overrides, or set scope to Fleet"},
+	"Federated with overrides":       {drawing(`overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}]}]`), "spec.limits[0].overrides", "set spec.key.overrides there, or set scope to Fleet"},
 	"Federated of any":               {drawing(`combine: Any`), "spec.limits[0].combine", "remove combine, or set scope to Fleet"},
 	"a federated bucket":             {drawing(`algorithm: TokenBucket`), "spec.limits[0].algorithm", "set algorithm to FixedWindow, or set scope to Fleet"},
 	"a federated quota":              {drawing(`algorithm: Quota`), "spec.limits[0].algorithm", "set algorithm to FixedWindow, or set scope to Fleet"},

@@ -24,6 +24,7 @@ type FederatedBudget struct {
 	Member     string        // this cluster's name among the members
 	Params     ledger.Params // on a member of a hub what the object says; the hub's count
 	Key        *Key          // of which each value has the whole limit; nil: the budget is one counter
+	Overrides  []Override    // of single values of the key; Params has them by hash
 
 	// Hub is where the budget is kept by another cluster; nil when this cluster keeps
 	// it itself or, with a Coordinator of another type, reaches it directly.
@@ -88,6 +89,7 @@ func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	if len(l.Rates) != 1 || l.Rates[0] != (limiter.Rate{Limit: l.Rates[0].Limit, Window: l.Rates[0].Window}) {
 		errs.add(path+".rates", "are not those of a budget: it has one rate, of a limit and a window")
 	}
+	l.validateBudgetOverrides(errs, path)
 	if l.Algorithm != FixedWindow && l.Algorithm != "" {
 		errs.add(path+".algorithm", "is %s, but a budget has fixed windows", l.Algorithm)
 	}
@@ -114,5 +116,14 @@ func (l *Limit) validateBudget(errs *problems, path string, p *Policy) {
 	}
 	if p.Consistency.Expiry == CarryOver {
 		errs.add(path+".budget", "is granted by the window, but credits carry over")
+	}
+}
+
+// validateBudgetOverrides refuses values with other windows than the budget has.
+func (l *Limit) validateBudgetOverrides(errs *problems, path string) {
+	for i, o := range l.Overrides {
+		if len(l.Rates) != 1 || len(o.Rates) != 1 || o.Rates[0] != (limiter.Rate{Limit: o.Rates[0].Limit, Window: l.Rates[0].Window}) {
+			errs.add(path+entry(".overrides", i)+".rates", "are not those of a budget: a value has another limit in the same windows")
+		}
 	}
 }

@@ -15,6 +15,12 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 	plain := func(change func(*policy.Limit)) func(*policy.Policy) {
 		return limit(func(l *policy.Limit) { l.Fairness = nil; change(l) })
 	}
+	keyed := func(rates ...limiter.Rate) func(*policy.Policy) {
+		return plain(func(l *policy.Limit) {
+			l.Key, l.Clusters = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 1}, 2
+			l.Overrides = []policy.Override{{Values: []policy.Value{{"/a"}}, Rates: rates}}
+		})
+	}
 	redis := policy.Store{Type: policy.RedisStore, Address: "r:6379"}
 	for name, tc := range map[string]struct {
 		change func(*policy.Policy)
@@ -38,6 +44,12 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 		"a key": {limit(func(l *policy.Limit) {
 			l.Key = &policy.Key{Parts: []policy.KeyPart{{Type: policy.PathKey}}, OnMissing: policy.Shared, MaxKeys: 1}
 		}), "limits[1].key"},
+		"another window of a value": {
+			keyed(limiter.Rate{Limit: 5, Window: limiter.MaxWindow}), "limits[1].overrides[0].rates are not those of a budget",
+		},
+		"two rates of a value": {
+			keyed(limiter.Rate{Limit: 5, Window: limiter.Second}, limiter.Rate{Limit: 5, Window: limiter.MaxWindow}), "limits[1].overrides[0].rates are not those of a budget",
+		},
 		"too many clusters":   {func(p *policy.Policy) { p.Limits[1].Clusters = 65 }, "limits[1].clusters is 65, must be 0 to 64"},
 		"no clusters":         {func(p *policy.Policy) { p.Limits[1].Clusters = -1 }, "limits[1].clusters is -1"},
 		"another store":       {func(p *policy.Policy) { p.Store = redis }, "limits[1].budget is leased by the controller, not by store Redis"},
@@ -49,6 +61,10 @@ func TestValidateOfABudgetNamesTheField(t *testing.T) {
 				t.Errorf("got error %v, want one that says %s", err, tc.want)
 			}
 		})
+	}
+	own := shared(keyed(limiter.Rate{Limit: 5, Window: limiter.Second}))
+	if err := own.Validate(); err != nil {
+		t.Errorf("a limit of a single value: %v", err)
 	}
 	leaving := shared(func(p *policy.Policy) { p.Store, p.Draining = redis, true })
 	if err := leaving.Validate(); err != nil {

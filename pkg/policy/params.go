@@ -139,3 +139,6 @@ func (l *Limit) Settled() bool {
 	c := l.Cost
 	return c == nil || c.ResponseHeader == "" || c.RequestHeader == "" && c.Default == c.Max
 }
+
+// Hash names the counter of the value.
+func (v Value) Hash() string { return store.HashValue(JoinParts(v...)) }

@@ -245,14 +245,15 @@ func TestEveryFieldOfABudgetReachesTheValues(t *testing.T) {
 		ID: "acme/world", Member: "eu-west",
 		Params: ledger.Params{
 			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 5,
-			Members: []ledger.Member{{Name: "eu-west", Weight: 5, Nominal: 6, Kept: 7, Borrowing: 8}},
+			Members:   []ledger.Member{{Name: "eu-west", Weight: 5, Nominal: 6, Kept: 7, Borrowing: 8}},
+			Overrides: []ledger.Override{{Hash: "x", Limit: 9, Block: 10}},
 		},
 	}
 	fieldtest.Matter(t, []*policy.FederatedBudget{in}, func(b *policy.FederatedBudget) (any, error) { return valuesConfig(b), nil },
 		"FederatedBudget.Namespace", "FederatedBudget.Name", "FederatedBudget.Generation", // which the part reads
 		"FederatedBudget.Hub", "FederatedBudget.Coordinator", "FederatedBudget.Escrow", // which places read
 		"FederatedBudget.OnCoordinatorOutage", "FederatedBudget.Batch", // which are of budgets without a key
-		"FederatedBudget.Key",                                                              // by which sidecars count
+		"FederatedBudget.Key", "FederatedBudget.Overrides", // by which sidecars count
 		"Config.Patience", "Config.Timeout", "Config.Probe", "Config.Clock", "Config.Keys") // which are the same for all
 }
 

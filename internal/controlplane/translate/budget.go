@@ -55,12 +55,13 @@ func translateBudget(b *v1alpha1.FederatedBudget) (policy.FederatedBudget, field
 			Members:  members(&b.Spec),
 			Strategy: strategies[b.Spec.Allocation],
 			Slices:   slicing(&b.Spec),
-			Block:    block(&b.Spec),
+			Block:    block(&b.Spec, b.Spec.Rate.Limit),
 		},
 	}
 	if k := b.Spec.Key; k != nil {
 		translated.Key = t.key(spec.Child("key"), &v1alpha1.Key{Parts: k.Parts, OnMissing: k.OnMissing, MaxKeys: k.MaxKeys})
 		translated.Params.Keys = int64(k.MaxKeys)
+		t.budgetOverrides(spec.Child("key", "overrides"), &b.Spec, &translated)
 	}
 	if len(t.errs) > 0 {
 		return translated, t.errs
@@ -105,13 +106,13 @@ func members(s *v1alpha1.FederatedBudgetSpec) []ledger.Member {
 // unbounded is what a member borrows whose borrowing nothing bounds.
 const unbounded = int64(-1)
 
-// block returns how many units the hub sets aside at once; 0 where the ledger itself is
-// durable, or kept by another cluster.
-func block(s *v1alpha1.FederatedBudgetSpec) int64 {
+// block returns how many units of a limit the hub sets aside at once; 0 where the ledger itself
+// is durable, or kept by another cluster.
+func block(s *v1alpha1.FederatedBudgetSpec, limit int64) int64 {
 	if s.Hub != nil || s.Coordinator.Type != v1alpha1.KubernetesCoordinator {
 		return 0
 	}
-	return max(1, scale(s.Rate.Limit, int64(or(s.Coordinator.BlockPercent, v1alpha1.DefaultBlockPercent)), 100))
+	return max(1, scale(limit, int64(or(s.Coordinator.BlockPercent, v1alpha1.DefaultBlockPercent)), 100))
 }
 
 func hub(b *v1alpha1.FederatedBudget) *policy.Hub {

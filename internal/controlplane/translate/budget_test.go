@@ -25,17 +25,27 @@ const (
 	aHub    = `hub: {endpoint: "hub:15040", secretRef: {name: hub}}`
 )
 
+// byAddress are fields of a budget by the client's address with these overrides.
+func byAddress(overrides string) string {
+	return `allocation: FirstCome, key: {parts: [{type: ClientIP}], overrides: [` + overrides + `]}`
+}
+
 // The API server refuses these; a controller that reads what was stored before it did
 // has to, too.
 func TestValidateBudgetRefuses(t *testing.T) {
 	for name, tc := range map[string]invalid{
-		"a window without a unit": {budgeted(`limit: 100, window: "1"`, both, ``), "spec.rate.window", "not a duration"},
-		"a rate of nothing":       {budgeted(`limit: 0, window: 1s`, both, ``), "spec", "limit"},
-		"a window that is short":  {budgeted(`limit: 1, window: 1ms`, both, ``), "spec", "window"},
-		"nominals of too much":    {budgeted(aSecond, `[{name: eu-west, nominal: 101}]`, ``), "spec", "nominal"},
-		"lending of too much":     {budgeted(aSecond, `[{name: eu-west, nominal: 1, lendingLimit: 2}]`, ``), "spec", "members[0]"},
-		"a member twice":          {budgeted(aSecond, `[{name: eu-west}, {name: eu-west}]`, ``), "spec", "members"},
-		"no members":              {budgeted(aSecond, `[]`, ``), "spec", "members"},
+		"a window without a unit":  {budgeted(`limit: 100, window: "1"`, both, ``), "spec.rate.window", "not a duration"},
+		"a rate of nothing":        {budgeted(`limit: 0, window: 1s`, both, ``), "spec", "limit"},
+		"a window that is short":   {budgeted(`limit: 1, window: 1ms`, both, ``), "spec", "window"},
+		"nominals of too much":     {budgeted(aSecond, `[{name: eu-west, nominal: 101}]`, ``), "spec", "nominal"},
+		"lending of too much":      {budgeted(aSecond, `[{name: eu-west, nominal: 1, lendingLimit: 2}]`, ``), "spec", "members[0]"},
+		"a member twice":           {budgeted(aSecond, `[{name: eu-west}, {name: eu-west}]`, ``), "spec", "members"},
+		"a value twice":            {budgeted(aSecond, both, byAddress(`{limit: 1, values: [{parts: ["2001:db8::1"]}]}, {limit: 2, values: [{parts: ["2001:db8::2"]}]}`)), "spec.key.overrides[1].values[0]", "names the value of spec.key.overrides[0].values[0] a second time"},
+		"a value of two parts":     {budgeted(aSecond, both, byAddress(`{limit: 1, values: [{parts: ["192.0.2.1", a]}]}`)), "spec.key.overrides[0].values[0].parts", "has 2 parts, but the key has 1"},
+		"a value that none has":    {budgeted(aSecond, both, byAddress(`{limit: 1, values: [{parts: [a]}]}`)), "spec.key.overrides[0].values[0].parts[0]", "address"},
+		"an override of nothing":   {budgeted(aSecond, both, byAddress(`{limit: 0, values: [{parts: ["192.0.2.1"]}]}`)), "spec", "overrides[0].limit"},
+		"an override that is kept": {budgeted(aSecond, `[{name: eu-west, nominal: 2}]`, byAddress(`{limit: 1, values: [{parts: ["192.0.2.1"]}]}`)+`, onCoordinatorOutage: {action: Nominal}`), "spec", "members use 2 of each value without asking"},
+		"no members":               {budgeted(aSecond, `[]`, ``), "spec", "members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := budgetOf(t, tc.spec)

@@ -101,7 +101,7 @@ type limitDoubts struct {
 }
 
 func (d limitDoubts) all() []string {
-	warnings := slices.Concat(
+	return slices.Concat(
 		d.mode(),
 		encodedPaths(d.path.Child("match"), d.limit.Match),
 		halfExempt(d.path.Child("exempt"), d.limit.Exempt),
@@ -110,11 +110,8 @@ func (d limitDoubts) all() []string {
 		d.wait(),
 		d.costs(),
 		d.lonelyTenants(),
+		d.overrides(),
 	)
-	for i, o := range d.limit.Overrides {
-		warnings = append(warnings, d.rates(d.path.Child("overrides").Index(i).Child("rates"), d.spec.Overrides[i].Rates, o.Rates)...)
-	}
-	return warnings
 }
 
 // ownRates are about the rates that the policy names; those of a budget are its own
@@ -124,6 +121,14 @@ func (d limitDoubts) ownRates() []string {
 		return nil
 	}
 	return d.rates(d.path.Child("rates"), d.spec.Rates, d.limit.Rates)
+}
+
+// overrides are about the rates of single values that the policy names.
+func (d limitDoubts) overrides() (warnings []string) {
+	for i, o := range d.spec.Overrides {
+		warnings = append(warnings, d.rates(d.path.Child("overrides").Index(i).Child("rates"), o.Rates, d.limit.Overrides[i].Rates)...)
+	}
+	return warnings
 }
 
 func (d limitDoubts) mode() []string {

@@ -50,8 +50,12 @@ func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit
 	if l.Key != nil {
 		t.invalid(path.Child("key"), field.OmitValueType{}, "with scope Federated the key is that of the FederatedBudget: remove it here, and set spec.key there")
 	}
+	if len(l.Overrides) > 0 {
+		t.invalid(path.Child("overrides"), field.OmitValueType{}, "with scope Federated the overrides are those of the FederatedBudget: remove them here, and set spec.key.overrides there")
+	}
 	if budget.Key != nil {
 		out.Clusters, out.Key = int64(len(budget.Params.Members)), t.keyOf(path.Child("budgetRef", "name"), &budget)
+		out.Overrides = budget.Overrides
 	}
 	out.Rates = []limiter.Rate{{Limit: budget.Params.Limit, Window: budget.Params.Window}}
 	if l.Fairness != nil && budget.Escrow.Type == policy.RedisStore {

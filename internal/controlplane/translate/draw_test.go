@@ -58,7 +58,8 @@ func TestALimitDrawsFromItsBudget(t *testing.T) {
 
 // TestALimitHasTheKeyOfItsBudget and the number of clusters that share each value.
 func TestALimitHasTheKeyOfItsBudget(t *testing.T) {
-	of := worldBudget(t, `allocation: FirstCome, key: {maxKeys: 50, onMissing: Skip, parts: [{type: Header, header: {name: x-user}}, {type: Method}]}`)
+	of := worldBudget(t, `allocation: FirstCome, key: {maxKeys: 50, onMissing: Skip, parts: [{type: Header, header: {name: x-user}}, {type: Method}],
+		overrides: [{limit: 500, values: [{parts: [vip, GET]}]}, {limit: 5, values: [{parts: [bot, GET]}, {parts: [bot, PUT]}]}]}`)
 	before, err := translate.Budget(of, self)
 	if err != nil {
 		t.Fatal(err)
@@ -74,12 +75,23 @@ func TestALimitHasTheKeyOfItsBudget(t *testing.T) {
 		Key: &policy.Key{
 			Parts: []policy.KeyPart{{Type: policy.HeaderKey, Header: "x-user"}, {Type: policy.MethodKey}}, OnMissing: policy.Skip, MaxKeys: 50,
 		},
+		Overrides: []policy.Override{
+			{Values: []policy.Value{{"vip", "GET"}}, Rates: []limiter.Rate{{Limit: 500, Window: limiter.Second}}},
+			{Values: []policy.Value{{"bot", "GET"}, {"bot", "PUT"}}, Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}}},
+		},
 	}
 	if diff := cmp.Diff(want, translated.Limits[0]); diff != "" {
 		t.Errorf("the limit (-want +got):\n%s", diff)
 	}
 	if before.Params.Keys != 50 {
 		t.Errorf("the budget counts %d values by themselves, want 50", before.Params.Keys)
+	}
+	for _, o := range want.Overrides {
+		for _, v := range o.Values {
+			if got := before.Params.LimitOf(v.Hash()); got != o.Rates[0].Limit {
+				t.Errorf("the limit of %q is %d, want %d", v, got, o.Rates[0].Limit)
+			}
+		}
 	}
 	translated.Limits[0].Key.Parts[0].Header = "another"
 	if before.Key.Parts[0].Header != "x-user" {
@@ -185,6 +197,7 @@ func TestValidateOfAFederatedLimit(t *testing.T) {
 		// The API server refuses these.
 		"no reference to a budget": {policy: broken, field: "spec.limits[0].budgetRef", message: "set budgetRef.name to a FederatedBudget of this namespace"},
 		"a store of its own":       {policy: elsewhere, field: "spec.store.type", message: "set it to Controller"},
+		"overrides":                {policy: drawing(t, `overrides: [{values: [{parts: [/a]}], rates: [{limit: 1, window: 1s}]}]`, `mode: Enforce`), field: "spec.limits[0].overrides", message: "remove them here, and set spec.key.overrides there"},
 		"a key":                    {policy: drawing(t, `key: {parts: [{type: Path}]}`, `mode: Enforce`), field: "spec.limits[0].key", message: "remove it here, and set spec.key there"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,7 +124,7 @@ metadata: {name: checkout, namespace: shop}
 spec:
   id: acme/checkout
   rate: {limit: 1000, window: 1m}
-  key: {parts: [{type: Header, header: {name: x-user}}, {type: Descriptor, descriptor: {key: user}}]}
+  key: {parts: [{type: Header, header: {name: x-user}}, {type: Descriptor, descriptor: {key: user}}], overrides: [{limit: 7, values: [{parts: [a, b]}]}]}
   allocation: FirstCome
   members: [{name: eu-west}]
 `, `
@@ -137,6 +137,7 @@ spec:
 `), func(b *v1alpha1.FederatedBudget) (any, error) {
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
+		"Rate.Burst", "Rate.Monthly", "Rate.Offset", // windows of a budget are plain
 		"Store.Gateway",                            // of policies only
 		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

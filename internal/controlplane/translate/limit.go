@@ -37,8 +37,8 @@ func (t *translator) limit(path *field.Path, l *v1alpha1.Limit) policy.Limit {
 		t.draw(path, l, &out)
 	} else {
 		out.Rates = t.rates(path.Child("rates"), &out, l.Rates, offset)
+		out.Overrides = t.overrides(path.Child("overrides"), &out, l.Overrides, offset)
 	}
-	out.Overrides = t.overrides(path.Child("overrides"), &out, l.Overrides, offset)
 	out.Cost = t.cost(path.Child("cost"), &out, l.Cost)
 	out.Fairness = t.fairness(path.Child("fairness"), l.Fairness)
 	return out
@@ -49,18 +49,31 @@ func (t *translator) overrides(path *field.Path, l *policy.Limit, overrides []v1
 	seen := make(map[string]*field.Path)
 	for i, o := range overrides {
 		at := path.Index(i)
-		translated := policy.Override{Rates: t.rates(at.Child("rates"), l, o.Rates, offset)}
-		for j, v := range o.Values {
-			value := t.keyValue(at.Child("values").Index(j), l.Key, v)
-			joined := policy.JoinParts(value...)
-			if first := seen[joined]; first != nil {
-				t.invalid(at.Child("values").Index(j), fmt.Sprint(v.Parts), fmt.Sprintf("names the value of %s a second time: remove one of them", first))
-			} else {
-				seen[joined] = at.Child("values").Index(j)
-			}
-			translated.Values = append(translated.Values, value)
+		out = append(out, policy.Override{
+			Rates:  t.rates(at.Child("rates"), l, o.Rates, offset),
+			Values: t.overridden(at.Child("values"), l.Key, o.Values, seen),
+		})
+	}
+	return out
+}
+
+// overridden returns the values of one override as requests have them. Seen has those of the
+// overrides before, and where they are named.
+func (t *translator) overridden(path *field.Path, k *policy.Key, values []v1alpha1.KeyValue, seen map[string]*field.Path) []policy.Value {
+	var out []policy.Value
+	for i, v := range values {
+		at := path.Index(i)
+		value := t.keyValue(at, k, v)
+		if k != nil && len(value) != len(k.Parts) {
+			t.invalid(at.Child("parts"), fmt.Sprint(v.Parts), fmt.Sprintf("has %d parts, but the key has %d: write one string for each", len(value), len(k.Parts)))
 		}
-		out = append(out, translated)
+		joined := policy.JoinParts(value...)
+		if first := seen[joined]; first != nil {
+			t.invalid(at, fmt.Sprint(v.Parts), fmt.Sprintf("names the value of %s a second time: remove one of them", first))
+		} else {
+			seen[joined] = at
+		}
+		out = append(out, value)
 	}
 	return out
 }

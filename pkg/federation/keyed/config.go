@@ -45,7 +45,7 @@ type Config struct {
 	// ignores them.
 	ID, Member string
 	// Params are what the budget is divided by, as far as the region knows: Limit is that of
-	// each value.
+	// each value without an override.
 	Params ledger.Params
 
 	// Timeout bounds one call of the coordinator; 0 is DefaultTimeout.
@@ -87,7 +87,7 @@ func (c Config) Validate() error {
 
 // normalize replaces what is not set.
 func (c Config) normalize() Config {
-	c.Params.Members = slices.Clone(c.Params.Members)
+	c.Params.Members, c.Params.Overrides = slices.Clone(c.Params.Members), slices.Clone(c.Params.Overrides)
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
@@ -106,7 +106,12 @@ func (c Config) normalize() Config {
 	return c
 }
 
-// rate is that of each value.
+// rate is that of each value without an override.
 func (c *Config) rate() limiter.Rate {
 	return limiter.Rate{Limit: c.Params.Limit, Window: c.Params.Window}
+}
+
+// rateOf is that of the value with the hash.
+func (c *Config) rateOf(hash string) limiter.Rate {
+	return limiter.Rate{Limit: c.Params.LimitOf(hash), Window: c.Params.Window}
 }

@@ -421,3 +421,39 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestAValueHasTheLimitOfItsOverride in all that a region says of it, and over all regions.
+func TestAValueHasTheLimitOfItsOverride(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := params(5, 10*time.Second)
+		p.Keys, p.Overrides = 100, []ledger.Override{{Hash: "k1", Limit: 50}, {Hash: "k2", Limit: 2}}
+		own := &slice{}
+		w := newTown(t, p, 10*time.Millisecond, plain, own)
+		w.nextWindow()
+		apply := func(key string, op limiter.Op, least, want int64) limiter.Result {
+			t.Helper()
+			res, err := w.regions[0].Apply(t.Context(), store.Key{Hash: key}, limiter.Params{Rates: []limiter.Rate{{Limit: 5, Window: p.Window}}},
+				limiter.Command{Op: op, Min: least, Want: want})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		for key, limit := range map[string]int64{"k1": 50, "k2": 2, "k3": 5} {
+			if res := apply(key, limiter.Peek, 1, 100); res.Granted != limit || res.Limit != limit {
+				t.Errorf("%s: a look says %+v, want a limit of %d", key, res, limit)
+			}
+			if res := apply(key, limiter.Take, limit+1, limit+1); res.Reason != limiter.TooLarge || res.Limit != limit {
+				t.Errorf("%s: %+v, want that more than %d is too large", key, res, limit)
+			}
+			if res := apply(key, limiter.Take, limit, limit); res.Granted != limit || res.Limit != limit || res.Windows.Open[0].Limit != limit {
+				t.Errorf("%s: %+v, want all %d units", key, res, limit)
+			}
+		}
+		own.index, own.units, own.until = int64(w.hub.now())/int64(p.Window)+1, 1, monotonic.Process.Now()+int64(time.Hour)
+		w.nextWindow()
+		if res := apply("k1", limiter.Take, 1, 1); res.Granted != 1 || res.Limit != 50 || res.Windows.Open[0].Limit != 50 {
+			t.Errorf("a unit of the slice: %+v, want a limit of 50", res)
+		}
+	})
+}

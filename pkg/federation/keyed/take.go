@@ -123,7 +123,7 @@ func (r *Region) takeSlice(v *value, c limiter.Command, now int64) (limiter.Resu
 		return limiter.Result{}, false
 	}
 	r.counts.taken += units
-	w := limiter.OpenWindow{Rate: r.config.rate(), Index: index}
+	w := limiter.OpenWindow{Rate: r.config.rateOf(v.hash), Index: index}
 	res := limiter.Result{Algorithm: limiter.FixedWindow, Limit: w.Limit, Granted: units, Remaining: slice - use.Units, ExpiresIn: micros(until - now)}
 	res.Windows.N, res.Windows.Open[0] = 1, w
 	res.Now = min(max(r.shown(now), w.Start()), w.End()-1)
@@ -141,7 +141,7 @@ func (r *Region) refuses(v *value, least, now int64) (again int64, refused bool,
 		return max(l.retryAt, now), true, nil
 	case now < l.refused.until:
 		return l.refused.until, true, nil
-	case least > r.config.Params.Limit:
+	case least > r.config.Params.LimitOf(v.hash):
 		return now, true, nil
 	case p.Open(now) && p.Dry > 0 && p.Lacks(now, least) >= p.Dry:
 		return p.Ends, true, nil
@@ -197,7 +197,7 @@ func (r *Region) peek(hash string, c limiter.Command) (limiter.Result, error) {
 	if v == nil {
 		v = &value{hash: hash}
 	}
-	can := r.config.Params.Limit
+	can := r.config.Params.LimitOf(hash)
 	if v.purse.Open(now) {
 		can = v.purse.Units + v.purse.Left
 	}
@@ -239,7 +239,7 @@ func (r *Region) refusal(v *value, least, now, again int64) limiter.Result {
 
 // described returns what is the same of all results.
 func (r *Region) described(v *value, now int64) limiter.Result {
-	rate := r.config.rate()
+	rate := r.config.rateOf(v.hash)
 	res := limiter.Result{Algorithm: limiter.FixedWindow, Limit: rate.Limit}
 	if r.link.shown.clock == 0 {
 		return res

@@ -16,6 +16,7 @@ type Book struct {
 	full   bool   // a key of it had to share one
 	had    map[string]int64
 	wants  map[int]int64 // units that should be set aside, by group
+	own    own
 }
 
 // Take grants units of a key.
@@ -26,11 +27,13 @@ func (b *Book) Take(w Window, a KeyAsk) Grant {
 	own, hash := GroupOf(a.Hash), a.Hash
 	group, s := own, b.State
 	had, known := b.had[hash]
+	w, alone := b.windowOf(hash), b.own.alone(hash)
 	switch {
-	case !known && len(b.had) >= b.open.keys():
+	case !known && !alone && len(b.had)-b.own.counters >= b.open.keys():
 		hash = b.Share(hash, b.shares)
 		had, group, b.full = b.had[hash], GroupOf(hash), true
-		w.Pool -= s.Before.Of(w, own) // a memory before may have counted it by itself
+		w.Pool, w.Block = min(w.Pool, b.open.Pool), b.open.Block // others count there by these
+		w.Pool -= s.Before.Of(w, own)                            // a memory before may have counted it by itself
 		if s.Saved.Shared == 0 || !s.Saved.is(w) {
 			s.Saved = Aside{} // nothing is, before the record says that keys share counters
 		}
@@ -40,6 +43,9 @@ func (b *Book) Take(w Window, a KeyAsk) Grant {
 	g := s.Take(w, group, had, a.Ask)
 	if g.Units > 0 {
 		b.had[hash] = had + g.Units
+		if alone && !known {
+			b.own.counters++
+		}
 	}
 	if g.Raise > 0 {
 		b.wants[group] = max(b.wants[group], g.Raise)
@@ -57,10 +63,12 @@ func (b *Book) turnsTo(w Window) bool {
 		return false
 	case same && w.Index == b.open.Index && b.had != nil:
 		w.Keys = b.open.Keys
+		b.edited(w)
 		b.open = w
 		return true
 	}
 	b.had, b.wants, b.full, b.open = map[string]int64{}, map[int]int64{}, false, w
+	b.own = own{since: w.Overrides}
 	b.shares = max(1, w.keys()/sharing)
 	if b.Before.Shared > 0 && b.Before.is(w) {
 		b.shares = b.Before.Shared

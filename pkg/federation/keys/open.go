@@ -22,5 +22,9 @@ func Open(s ledger.State, p ledger.Params, now limiter.Instant, memory ledger.Me
 	case limiter.Instant(index*int64(p.Window)) < memory.Since:
 		reply.Reason, reply.RetryAfter = ledger.Amnesia, g.ExpiresIn
 	}
-	return next, Window{Length: p.Window, Index: index, Pool: max(0, g.Limit-next.Allocation(p).Granted), Block: p.Block, Keys: p.Keys}, reply
+	withheld := next.Allocation(p).Granted
+	return next, Window{
+		Length: p.Window, Index: index, Pool: max(0, g.Limit-withheld), Block: p.Block, Keys: p.Keys,
+		Withheld: withheld, Overrides: p.Overrides,
+	}, reply
 }

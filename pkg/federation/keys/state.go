@@ -1,6 +1,9 @@
 package keys
 
-import "github.com/weir-dev/weir/pkg/limiter"
+import (
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
 
 // State is what one memory of a coordinator knows of what all keys of a budget were granted,
 // beside what it granted each itself. It is a value: no method writes to what it was given.
@@ -17,9 +20,14 @@ func Succeed(record Aside) State { return State{Before: record, Saved: record} }
 type Window struct {
 	Length limiter.Micros
 	Index  int64
-	Pool   int64 // units of the window that a key may have
+	Pool   int64 // units of the window that a key without an override may have
 	Block  int64 // units that are set aside of a key at once; 0: the memory is not lost
 	Keys   int64 // that are counted by themselves, 0 for ledger.MaxKeys
+
+	// Withheld are the units of each key's limit that none is granted: Pool has them no more,
+	// the limits of Overrides have them. Those are ordered by hash.
+	Withheld  int64
+	Overrides []ledger.Override
 }
 
 // An Ask asks for at least Min and at most Want units of a key, 1 ≤ Min ≤ Want.

@@ -10,6 +10,8 @@ const (
 	MaxHolders = 64             // of one member in one window
 	MaxName    = 253            // bytes of the name of a member or holder
 	MaxKeys    = int64(100_000)
+	// MaxOverrides bounds the values of a key that have limits of their own.
+	MaxOverrides = 2048
 
 	maxIndex = int64(limiter.MaxInstant) / int64(limiter.MinWindow)
 	maxCount = int64(1) << 46 // that one member reports of a window
@@ -33,6 +35,9 @@ type Params struct {
 	// Keys is how many values of a key package keys counts by themselves, up to MaxKeys: each
 	// has the whole limit. 0 is a budget without a key. The ledger does not read it.
 	Keys int64
+	// Overrides are of single values of the key, ordered by hash, each once, up to MaxOverrides.
+	// The ledger does not read them.
+	Overrides []Override
 }
 
 // A Member is one region.

@@ -38,7 +38,7 @@ func (p Params) Validate() error {
 	if nominal > p.Limit {
 		return invalid("members", "have nominal shares of %d altogether: lower them to the limit of %d", nominal, p.Limit)
 	}
-	return nil
+	return p.validateOverrides()
 }
 
 func (m Member) validate(at string) error {

@@ -63,7 +63,7 @@ func (c *Coordinator) decide(ctx context.Context, id string, p *ledger.Params, a
 	sent := c.instant()
 	cmd := limiter.Command{Op: limiter.Take, Min: a.Min, Want: a.Want, Floor: c.floor.At(sent)}
 	key := store.Key{Scope: scopeOf(id), Hash: a.Hash}
-	d.Result, d.err = c.store.Apply(ctx, key, limiter.Params{Rates: []limiter.Rate{{Limit: p.Limit, Window: p.Window}}}, cmd)
+	d.Result, d.err = c.store.Apply(ctx, key, limiter.Params{Rates: []limiter.Rate{{Limit: p.LimitOf(a.Hash), Window: p.Window}}}, cmd)
 	if d.err == nil {
 		c.floor.Answered(cmd, d.Result, c.instant())
 	}

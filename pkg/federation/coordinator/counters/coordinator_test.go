@@ -85,6 +85,23 @@ func TestEachValueHasTheLimit(t *testing.T) {
 	})
 }
 
+// TestAValueHasTheLimitOfItsOverride, and one that is edited counts what the window had before.
+func TestAValueHasTheLimitOfItsOverride(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := open(true)
+		p := params(10)
+		p.Keys, p.Overrides = 10, []ledger.Override{{Hash: "x", Limit: 50}, {Hash: "y", Limit: 3}}
+		r, err := c.ApplyKeys(t.Context(), id, p, asksFor(100, "x", "y", "z"))
+		if err != nil || r.Grants[0].Units != 50 || r.Grants[1].Units != 3 || r.Grants[2].Units != 10 {
+			t.Errorf("%+v, %v, want 50, 3 and 10 units", r, err)
+		}
+		p.Overrides = []ledger.Override{{Hash: "x", Limit: 60}, {Hash: "y", Limit: 1}}
+		if r, err = c.ApplyKeys(t.Context(), id, p, asksFor(100, "x", "y")); err != nil || r.Grants[0].Units > 10 || r.Grants[1].Units != 0 {
+			t.Errorf("after an edit: %+v, %v, want no more than 60 and 3 in all", r, err)
+		}
+	})
+}
+
 func TestAWindowThatIsOlderThanTheStoresMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := open(false)
