@@ -42,8 +42,23 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
-// perUser is how many requests of a user all clusters together admit in a second.
-const perUser = 10
+// perUser is how many requests of a user all clusters together admit in a second, forVIP of one
+// and forGuest of another that have limits of their own.
+const (
+	perUser, forVIP, forGuest = 10, 25, 3
+	vip, guest                = "vip", "guest"
+)
+
+// limitOf returns the limit of a user.
+func limitOf(user string) int {
+	switch user {
+	case vip:
+		return forVIP
+	case guest:
+		return forGuest
+	}
+	return perUser
+}
 
 // usersObjects returns the objects that a user applies in each cluster: a budget by user, and a
 // policy that draws from it.
@@ -54,6 +69,10 @@ func usersObjects(maxKeys int32) (*v1alpha1.FederatedBudget, *v1alpha1.RateLimit
 		Key: &v1alpha1.BudgetKey{
 			Parts:     []v1alpha1.KeyPart{{Type: v1alpha1.HeaderPart, Header: &v1alpha1.HeaderKey{Name: "x-user"}}},
 			OnMissing: v1alpha1.OnMissingReject, MaxKeys: maxKeys,
+			Overrides: []v1alpha1.BudgetOverride{
+				{Values: []v1alpha1.KeyValue{{Parts: []string{vip}}}, Limit: forVIP},
+				{Values: []v1alpha1.KeyValue{{Parts: []string{guest}}}, Limit: forGuest},
+			},
 		},
 		Members:             []v1alpha1.BudgetMember{{Name: "eu", Weight: 1}, {Name: "us", Weight: 1}},
 		Allocation:          v1alpha1.FirstComeAllocation,
@@ -278,8 +297,8 @@ func twoKeyedClusters(t *testing.T, maxKeys int32, f func(t *testing.T, eu, us *
 }
 
 // TestTwoClustersShareTheLimitOfEachUser by real controllers, regions and sidecars, of what users
-// apply. Each user has the whole limit over both clusters, and none has more, also while one
-// cluster is cut off and after it is back.
+// apply. Each user has the whole limit over both clusters, its own where it has one, and none has
+// more, also while one cluster is cut off and after it is back.
 func TestTwoClustersShareTheLimitOfEachUser(t *testing.T) {
 	twoKeyedClusters(t, 10_000, func(t *testing.T, eu, us *keyedCluster) {
 		const healed, cutFrom, cutTo = 25, 8, 14
@@ -288,6 +307,8 @@ func TestTwoClustersShareTheLimitOfEachUser(t *testing.T) {
 			us.way.cut.Store(passed >= cutFrom && passed < cutTo)
 			for _, c := range []*keyedCluster{eu, us} {
 				c.asks("alice") // in both clusters
+				c.asks(vip)
+				c.asks(guest)
 				seldom++
 				c.asks(fmt.Sprint("seldom", seldom)) // two requests, one of each sidecar
 			}
@@ -307,13 +328,15 @@ func TestTwoClustersShareTheLimitOfEachUser(t *testing.T) {
 				sum[user] += here[index]
 			}
 		}
-		if least := perUser * healed * 8 / 10; sum["alice"] < least {
-			t.Errorf("%d requests of a user of both clusters were admitted, want at least %d", sum["alice"], least)
+		for _, user := range []string{"alice", vip, guest} {
+			if least := limitOf(user) * healed * 8 / 10; sum[user] < least {
+				t.Errorf("%d requests of %s, in both clusters, were admitted, want at least %d", sum[user], user, least)
+			}
 		}
 		if most, least := perUser*healed, perUser*(healed-(cutTo-cutFrom)-2)*8/10; sum["bob"] < least || sum["bob"] > most {
 			t.Errorf("%d requests of a user of one cluster were admitted, want %d to %d", sum["bob"], least, most)
 		}
-		if served := len(eu.admitted) - 1; served < seldom*4/10 {
+		if served := len(eu.admitted) - 3; served < seldom*4/10 {
 			t.Errorf("of %d users who ask seldom %d were served, though each has the whole limit", seldom/2, served)
 		}
 		for index := first + cutFrom + 1; index < first+cutTo; index++ {
@@ -348,8 +371,8 @@ func TestTwoClustersShareTheLimitOfEachUser(t *testing.T) {
 // check fails where both clusters together admitted more of a user in a window than the limit.
 func (c *keyedCluster) check(t *testing.T, user string, index int64, there int) {
 	t.Helper()
-	if here := c.admitted[user][index]; here+there > perUser {
-		t.Errorf("in window %d %s was admitted %d here and %d there, more than %d", index, user, here, there, perUser)
+	if here, most := c.admitted[user][index], limitOf(user); here+there > most {
+		t.Errorf("in window %d %s was admitted %d here and %d there, more than %d", index, user, here, there, most)
 	}
 }
 

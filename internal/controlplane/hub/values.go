@@ -52,6 +52,7 @@ func (a *Audits) ReportKeys(_ context.Context, id, member string, p ledger.Param
 		a.byID[id] = v
 	}
 	v.List(p.Names(), now)
+	v.Override(p.Overrides, now)
 	if row != nil {
 		v.Enter(member, *row, now)
 	}

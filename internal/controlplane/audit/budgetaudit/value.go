@@ -32,10 +32,11 @@ func (w *valueWindow) measure(members []string) {
 	}
 	counts := w.counts(hidden)
 	for _, c := range counts {
-		out.Over = max(out.Over, c.Admitted-w.limit)
-		if c.names == len(w.rows) && w.limit > 0 {
-			unused := max(0, min(c.Admitted+c.Refused, w.limit)-c.Admitted)
-			out.Unused = max(out.Unused, int32(float64(unused)/float64(w.limit)*audit.BasisPoints))
+		limit := w.limitOf(c.Hash)
+		out.Over = max(out.Over, c.Admitted-limit)
+		if c.names == len(w.rows) && limit > 0 {
+			unused := max(0, min(c.Admitted+c.Refused, limit)-c.Admitted)
+			out.Unused = max(out.Unused, int32(float64(unused)/float64(limit)*audit.BasisPoints))
 		}
 	}
 	if len(out.Silent) > 0 {
@@ -52,7 +53,8 @@ func (w *valueWindow) measure(members []string) {
 	out.Measured = len(out.Silent) == 0
 }
 
-// counts returns what is known of the values that members name.
+// counts returns what is known of the values that members name, and of those that have a limit of
+// their own which may be exceeded although none names them.
 func (w *valueWindow) counts(hidden int64) map[string]valueCount {
 	counts := map[string]valueCount{}
 	for _, row := range w.rows {
@@ -66,6 +68,11 @@ func (w *valueWindow) counts(hidden int64) map[string]valueCount {
 			counts[k.Hash] = c
 		}
 	}
+	for hash, limit := range w.own {
+		if _, named := counts[hash]; !named && hidden > limit {
+			counts[hash] = valueCount{KeyCount: audit.KeyCount{Hash: hash}, hidden: hidden}
+		}
+	}
 	return counts
 }
 
@@ -75,7 +82,7 @@ func (w *valueWindow) want(counts map[string]valueCount) ([]string, bool) {
 	var beyond, refused []valueCount
 	for c := range maps.Values(counts) {
 		switch {
-		case c.Admitted+c.hidden > w.limit:
+		case c.Admitted+c.hidden > w.limitOf(c.Hash):
 			beyond = append(beyond, c)
 		case c.Refused > 0:
 			refused = append(refused, c)

@@ -65,6 +65,7 @@ type Values struct {
 	window  limiter.Micros
 	since   limiter.Instant
 	listed  map[string]limiter.Instant // when each member was last listed
+	held    []version                  // of the overrides, oldest first
 	windows map[int64]*valueWindow
 }
 
@@ -72,6 +73,7 @@ type Values struct {
 type valueWindow struct {
 	index, limit int64
 	rows         map[string]ValueRow // by member
+	own          map[string]int64    // limits of values that have their own
 
 	fresh   bool // the fields below follow from rows
 	outcome Outcome
@@ -164,6 +166,7 @@ func (v *Values) each() []*valueWindow {
 	all := slices.SortedFunc(maps.Values(v.windows), func(a, b *valueWindow) int { return cmp.Compare(a.index, b.index) })
 	for _, w := range all {
 		if !w.fresh {
+			w.own = v.own(w)
 			w.measure(v.required(w.index))
 		}
 	}

@@ -1,0 +1,67 @@
+package budgetaudit
+
+import (
+	"slices"
+
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+)
+
+// A version is what the overrides of a budget were for a time.
+type version struct {
+	overrides   []ledger.Override
+	from, until limiter.Instant // within which they may have held
+	seen        limiter.Instant // when they were last found to hold
+}
+
+// late is for how long after an edit units may still be granted by the overrides before: a
+// request that was under way asks by them.
+const late = 5 * limiter.Second
+
+// Override notes which values have limits of their own at the instant now. Of a window in which
+// that was edited, the largest limit counts that a value had.
+func (v *Values) Override(overrides []ledger.Override, now limiter.Instant) {
+	var from limiter.Instant // nobody looked before, and windows before are not measured
+	if n := len(v.held); n > 0 {
+		last := &v.held[n-1]
+		if slices.Equal(last.overrides, overrides) {
+			last.seen = max(last.seen, now)
+			return
+		}
+		from, last.until = last.seen, now.Add(late)
+	}
+	v.held = append(v.held, version{overrides: overrides, from: from, until: limiter.MaxInstant, seen: now})
+	oldest := limiter.Instant(int64(now) - maxValueRows*int64(v.window))
+	v.held = slices.DeleteFunc(v.held, func(o version) bool { return o.until < oldest })
+	v.review()
+}
+
+// own returns the limits of values that had their own in a window.
+func (v *Values) own(w *valueWindow) map[string]int64 {
+	start := limiter.Instant(w.index * int64(v.window))
+	own, times, versions := map[string]int64{}, map[string]int{}, 0
+	for _, o := range v.held {
+		if o.until < start || o.from >= end(v.window, w.index) {
+			continue
+		}
+		versions++
+		for _, value := range o.overrides {
+			own[value.Hash] = max(own[value.Hash], value.Limit)
+			times[value.Hash]++
+		}
+	}
+	for hash, n := range times {
+		if n < versions {
+			own[hash] = max(own[hash], w.limit) // it had that of all for a time
+		}
+	}
+	return own
+}
+
+// limitOf returns the limit of a value in the window.
+func (w *valueWindow) limitOf(hash string) int64 {
+	if limit, ok := w.own[hash]; ok {
+		return limit
+	}
+	return w.limit
+}
