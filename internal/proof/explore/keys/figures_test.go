@@ -37,5 +37,21 @@ func tables() string {
 	for _, w := range weakenings() {
 		line("| %s | %d |", w.rule, w.steps)
 	}
+
+	line("\n| an override that is edited | states | steps of the shortest history that admits all that may be, after an edit |")
+	line("|---|---|---|")
+	for _, a := range amendments() {
+		if !a.missing() {
+			line("| %s | %d | %d |", a.name, a.states, a.steps)
+		}
+	}
+
+	line("\n| rule | steps of the shortest history that breaks the bound without it |")
+	line("|---|---|")
+	for _, a := range amendments() {
+		if a.missing() {
+			line("| %s | %d |", a.name, a.steps)
+		}
+	}
 	return b.String()
 }
