@@ -240,8 +240,8 @@ func (w *town) requireWithin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for at, n := range w.admitted {
-		if n > w.params.Limit {
-			w.t.Errorf("%d units of %s in window %d, want at most %d", n, at.hash, at.index, w.params.Limit)
+		if most := w.params.LimitOf(at.hash); n > most {
+			w.t.Errorf("%d units of %s in window %d, want at most %d", n, at.hash, at.index, most)
 		}
 	}
 }

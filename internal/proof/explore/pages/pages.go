@@ -26,6 +26,32 @@ type Source string
 // -update it writes them there.
 func (s Source) Shows(t *testing.T, page, name, figures string) {
 	t.Helper()
+	before, shown, after := s.parts(t, page, name)
+	if *update {
+		if err := os.WriteFile(s.path(page), []byte(before+figures+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(figures, shown); diff != "" {
+		t.Errorf("%s shows other figures (-want +got); run the command in its comment:\n%s", page, diff)
+	}
+}
+
+// Updating reports whether the figures are written.
+func Updating() bool { return *update }
+
+// Shown returns the figures that the page has, for those that differ from one measurement to the
+// next.
+func (s Source) Shown(t *testing.T, page, name string) string {
+	t.Helper()
+	_, shown, _ := s.parts(t, page, name)
+	return shown
+}
+
+// parts returns the figures, and the page before and after them.
+func (s Source) parts(t *testing.T, page, name string) (before, shown, after string) {
+	t.Helper()
 	text, err := os.ReadFile(s.path(page))
 	if err != nil {
 		t.Fatal(err)
@@ -37,15 +63,7 @@ func (s Source) Shows(t *testing.T, page, name, figures string) {
 	if !found || !ended {
 		t.Fatalf("%s has no lines %q and %q", page, begin, end)
 	}
-	if *update {
-		if err := os.WriteFile(s.path(page), []byte(before+begin+figures+end+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(figures, shown); diff != "" {
-		t.Errorf("%s shows other figures (-want +got); run the command in its comment:\n%s", page, diff)
-	}
+	return before + begin, shown, end + after
 }
 
 // Agree fails unless each configuration in spec/ expects TLC to find as many states.
