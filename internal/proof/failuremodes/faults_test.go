@@ -370,8 +370,23 @@ var groups = []struct {
 		},
 		{
 			"A Redis or Postgres that keeps it loses its memory", "As for the store of a policy",
-			[]string{"pkg/federation/coordinator/counters:TestAWindowThatIsOlderThanTheStoresMemory"},
+			[]string{"pkg/federation/coordinator/counters:TestAWindowThatIsOlderThanTheStoresMemory", "pkg/federation/keyed:TestEveryKeyStaysWithinItsLimitWhateverFails"},
 			"The windows of all clusters are not measured there",
+		},
+		{
+			"The hub, or the Redis or Postgres that keeps it, is away for a time", "Regions hand on what they have of each value, then refuse. When it is back, the rest of each value's limit is granted",
+			[]string{"pkg/federation/keyed:TestEveryKeyStaysWithinItsLimitWhateverFails", "pkg/federation/keyed:TestARegionThatIsCutOff"},
+			"",
+		},
+		{
+			"More values are in demand in a region than it remembers", "What it had in hand of others is forfeited until the window ends; no value has more than its limit",
+			[]string{"pkg/federation/keyed:TestEveryKeyStaysWithinItsLimitWhateverFails"},
+			"",
+		},
+		{
+			"An override is edited while a window is open", "The window keeps the smaller limit of the value. After a crash of the hub it may have the larger one, and never more than the largest that held",
+			[]string{"pkg/federation/keys:TestAWindowThatIsOpenKeepsTheSmallerLimitOfAValue", "pkg/federation/keys:TestNoValueHasMoreThanTheLargestOfItsLimits", "internal/proof/explore/keys:TestAnOverrideIsEditedInEveryHistory", "internal/controlplane/audit/budgetaudit:TestTheLargestLimitOfAWindowCounts"},
+			"",
 		},
 	}},
 	{"Everything at once", []fault{
