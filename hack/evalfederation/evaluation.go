@@ -131,6 +131,9 @@ func (e *evaluation) announce(ctx context.Context, r run, n int) (id string, err
 		for _, m := range r.params().Members {
 			budget.Spec.Members = append(budget.Spec.Members, v1alpha1.BudgetMember{Name: m.Name})
 		}
+		if r.Keyed {
+			keyToObject(&budget.Spec)
+		}
 		if err := e.kube.Create(ctx, budget); err != nil {
 			return "", err
 		}

@@ -27,10 +27,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if slices.Equal(os.Args[1:], []string{"region"}) {
+	switch {
+	case slices.Equal(os.Args[1:], []string{"region"}):
 		err = playRegion(ctx, os.Stdin, os.Stdout)
-	} else {
-		err = evaluate(ctx)
+	case slices.Equal(os.Args[1:], []string{"values"}): // leaves the other tables as they are
+		err = evaluate(ctx, func(kind string) [][]run { return [][]run{ofValues(kind)} }, func(dir string, _ *network, results []result) error { return writeValues(dir, results) })
+	default:
+		err = evaluate(ctx, plan, write)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "evalfederation:", err)
@@ -38,7 +41,7 @@ func main() {
 	}
 }
 
-func evaluate(ctx context.Context) (err error) {
+func evaluate(ctx context.Context, plan func(kind string) [][]run, write func(dir string, n *network, results []result) error) (err error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func evaluate(ctx context.Context) (err error) {
 	if err := e.open(ctx, root, filepath.Join(root, ".cache", "evalfederation")); err != nil {
 		return err
 	}
-	results, err := e.runAll(ctx)
+	results, err := e.runAll(ctx, plan)
 	if err != nil {
 		return err
 	}
@@ -62,8 +65,8 @@ func evaluate(ctx context.Context) (err error) {
 	}
 	for i := range results {
 		if results[i].over > 0 {
-			err = errors.Join(err, fmt.Errorf("%s, skew %v, latency %v: a window admitted %d beyond the limit",
-				results[i].Kind, results[i].Skew, results[i].Latency, results[i].over))
+			err = errors.Join(err, fmt.Errorf("%s, keyed %v, skew %v, latency %v: a window admitted %d beyond the limit",
+				results[i].Kind, results[i].Keyed, results[i].Skew, results[i].Latency, results[i].over))
 		}
 	}
 	return err
@@ -71,7 +74,7 @@ func evaluate(ctx context.Context) (err error) {
 
 // runAll measures all rows at once. The load is small, so they disturb each other
 // little.
-func (e *evaluation) runAll(ctx context.Context) ([]result, error) {
+func (e *evaluation) runAll(ctx context.Context, plan func(kind string) [][]run) ([]result, error) {
 	var total, done int
 	var mu sync.Mutex
 	var rows [][]run
@@ -108,5 +111,5 @@ func (e *evaluation) runAll(ctx context.Context) ([]result, error) {
 
 func (r *result) line() string {
 	return fmt.Sprintf("%-10s skew %.2f, %v: admitted %d of %d, Δ %d, %d commands, p99 %v",
-		r.Kind, r.Skew, r.Latency, r.admitted, budgetLimit*r.Windows, r.over, r.commands, r.wait(0.99).Round(100*time.Microsecond))
+		r.Kind, r.Skew, r.Latency, r.admitted, r.could, r.over, r.commands, r.wait(0.99).Round(100*time.Microsecond))
 }

@@ -22,6 +22,7 @@ type result struct {
 	run
 	admitted int64 // in the windows that count
 	over     int64 // Δ: the most that a window admitted beyond the limit, all windows
+	could    int64 // of values: what could be admitted in the windows that count
 	commands int64 // to the coordinator, of all regions, all windows
 	waits    []time.Duration
 }
@@ -55,7 +56,7 @@ func (e *evaluation) measure(ctx context.Context, r run, budget string) (result,
 	all, ctx := errgroup.WithContext(ctx)
 	for i := range regions {
 		o := order{
-			Budget: budget, Member: memberName(i), Params: r.params(), Batch: r.Batch,
+			Budget: budget, Keyed: r.Keyed, Member: memberName(i), Params: r.params(), Batch: r.Batch,
 			Way:     way{Kind: r.Kind, Address: links[i].Address(), Secret: e.secret(r.Kind, i)},
 			Offered: r.offered(i), Begin: begin, Windows: warmUp + r.Windows,
 		}
@@ -85,6 +86,9 @@ func (r *run) params() ledger.Params {
 	if r.Static {
 		p.Strategy = ledger.Static
 	}
+	if r.Keyed {
+		keyTo(&p)
+	}
 	return p
 }
 
@@ -93,18 +97,22 @@ func memberName(i int) string { return fmt.Sprintf("region-%d", i+1) }
 func (r *run) sum(reports []report, begin time.Time) result {
 	out := result{run: *r}
 	first := begin.UnixMicro()/r.Window.Microseconds() + warmUp
-	admitted := map[int64]int64{}
+	p := r.params()
+	all := map[tally]tally{} // by value and window
 	for _, of := range reports {
 		out.commands += of.Commands
 		out.waits = append(out.waits, of.Waits...)
 		for _, t := range of.Tallies {
-			admitted[t.Index] += t.Admitted
+			at := tally{Hash: t.Hash, Index: t.Index}
+			sum := all[at]
+			all[at] = tally{Admitted: sum.Admitted + t.Admitted, Refused: sum.Refused + t.Refused}
 		}
 	}
-	for index, n := range admitted {
-		out.over = max(out.over, n-budgetLimit)
-		if index >= first && index < first+int64(r.Windows) {
-			out.admitted += n
+	for at, n := range all {
+		out.over = max(out.over, n.Admitted-p.LimitOf(at.Hash))
+		if at.Index >= first && at.Index < first+int64(r.Windows) {
+			out.admitted += n.Admitted
+			out.could += min(n.Admitted+n.Refused, p.LimitOf(at.Hash))
 		}
 	}
 	slices.Sort(out.waits)

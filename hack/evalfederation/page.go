@@ -46,6 +46,7 @@ func write(dir string, n *network, results []result) error {
 	fmt.Fprintf(&b, preamble, budgetLimit, where, 2, warmUp)
 	b.WriteString(skewTable(results))
 	b.WriteString(latencyTable(results))
+	b.WriteString(valuesTable(results))
 	image := plot.Draw(panels(results))
 	if err := os.WriteFile(filepath.Join(dir, "federation-evaluation.svg"), []byte(image), 0o644); err != nil {
 		return err

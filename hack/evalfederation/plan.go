@@ -21,11 +21,15 @@ type run struct {
 	Window  time.Duration
 	Batch   int64 // 0: adaptive
 	Static  bool  // the baseline: each region has its part and no more
+	Keyed   bool  // each value of a key has the limit
 	Windows int
 }
 
 // offered returns what the region is offered in a window: the first is the hot one.
 func (r *run) offered(region int) int {
+	if r.Keyed {
+		return valuesAsked * (region + 1) / 6
+	}
 	cold := budgetLimit * (1 - r.Skew) / regions
 	if region > 0 {
 		return int(cold)
@@ -44,7 +48,7 @@ var skews = []float64{0, 0.25, 0.5, 0.75, 1}
 // plan returns the runs of one kind of coordinator, in rows that are measured one after
 // the other.
 func plan(kind string) [][]run {
-	return [][]run{skewed(kind), distant(kind)}
+	return [][]run{skewed(kind), distant(kind), ofValues(kind)}
 }
 
 // skewed are the runs of the table of skews.
@@ -79,6 +83,7 @@ func distant(kind string) []run {
 // An order is what a process that stands for a region is given.
 type order struct {
 	Budget  string
+	Keyed   bool
 	Member  string
 	Params  ledger.Params
 	Batch   int64
@@ -95,8 +100,9 @@ type way struct {
 	Secret  map[string][]byte // of a hub
 }
 
-// A tally is what a region counted in one window of the coordinator's clock.
+// A tally is what a region counted of a value, or of all, in one window of the coordinator's clock.
 type tally struct {
+	Hash              string
 	Index             int64
 	Admitted, Refused int64
 }

@@ -27,3 +27,9 @@ ways: ## Count the files and functions that a request runs through in a sidecar,
 eval-federation: deps assets build ## Measure three regions on one budget over every coordinator (about 8 minutes); writes docs/federation-evaluation.md
 	@go build -o bin/evalfederation ./hack/evalfederation
 	@KUBEBUILDER_ASSETS=$(ASSETS) bin/evalfederation
+
+.PHONY: eval-values
+eval-values: deps assets build ## Measure budgets with a key over every coordinator (about a minute), and while something fails; writes the tables of values
+	@go build -o bin/evalfederation ./hack/evalfederation
+	@KUBEBUILDER_ASSETS=$(ASSETS) bin/evalfederation values
+	@go test ./pkg/federation/keyed -run TestEveryKeyStaysWithinItsLimitWhateverFails -update
