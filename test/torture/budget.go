@@ -21,6 +21,18 @@ import (
 // budgeted is the limit of all clusters together in a window.
 const budgeted = 2 * limit
 
+// limitOfTeam returns what a team may have of it: as much as others, or by an override more. All
+// teams together may have more than the budget, so both bind.
+func limitOfTeam(team string) int64 {
+	if team == ownTeam {
+		return limit * 3 / 2
+	}
+	return limit
+}
+
+// ownTeam is the one with the override.
+var ownTeam = teams[0]
+
 //go:embed budget.yaml
 var budgetManifest string
 
@@ -40,7 +52,10 @@ func (w *world) openBudget(ctx, background context.Context) error {
 			}
 		}
 		s.limits = []limitOf{{from: time.Now(), limit: budgeted, version: 1}}
-		values := map[string]string{"SHOP": s.name, "LIMIT": strconv.Itoa(budgeted), "WINDOW": window.String(), "HUB": hub, "MEMBER": w.sites[len(w.sites)-1].name(), "SELF": w.sites[0].name()}
+		values := map[string]string{
+			"SHOP": s.name, "LIMIT": strconv.Itoa(budgeted), "WINDOW": window.String(), "HUB": hub, "MEMBER": w.sites[len(w.sites)-1].name(), "SELF": w.sites[0].name(),
+			"KEY_HEADER": teamHeader, "TEAM_LIMIT": strconv.Itoa(limit), "OWN_TEAM": ownTeam, "OWN_LIMIT": strconv.FormatInt(limitOfTeam(ownTeam), 10),
+		}
 		manifest := os.Expand(budgetManifest, func(name string) string { return values[name] })
 		if hub == "" {
 			manifest = strings.ReplaceAll(manifest, "  hub: \n", "")
@@ -164,10 +179,12 @@ func (w *world) budgetServes(from time.Time) error {
 func (w *world) judgeBudget() (r result, err error) {
 	var all []arrival
 	var drawn []*shop
+	byTeam := map[string][]arrival{}
 	for _, s := range w.shops {
 		if s.drawn {
 			drawn = append(drawn, s)
 			for _, team := range teams {
+				byTeam[team] = append(byTeam[team], s.of(team)...)
 				all = append(all, s.of(team)...)
 			}
 		}
@@ -180,6 +197,15 @@ func (w *world) judgeBudget() (r result, err error) {
 	if v.over > 0 {
 		r.over = len(v.full)
 		errs = append(errs, fmt.Errorf("%d requests of all clusters were admitted beyond the budget, in the windows %v: %v", v.over, v.full, counts(v)))
+	}
+	for _, team := range teams {
+		v := judgement{window: window, eras: eras, limit: func(windowID) int64 { return limitOfTeam(team) }}.of(byTeam[team])
+		w.say("team %s of %d clusters: %s", team, len(drawn), v)
+		r.windows, r.arrivals = r.windows+v.windows, r.arrivals+v.arrivals
+		if v.over > 0 {
+			r.over += len(v.full)
+			errs = append(errs, fmt.Errorf("%d requests of team %s of all clusters were admitted beyond its limit, in the windows %v: %v", v.over, team, v.full, counts(v)))
+		}
 	}
 	var worst overshoot
 	for id := range v.most {

@@ -11,8 +11,8 @@
 //     Redis that writes to disk at once, every second or not at all, Postgres, each with
 //     a replica that is promoted, a Redis behind Sentinels and a Redis Cluster, which fail
 //     over by themselves;
-//   - two clusters that share a budget, whose hub is in one of them, with one of these
-//     servers.
+//   - two clusters that share a budget, and one that has a limit for each team, whose hub is
+//     in one of them, with one of these servers.
 //
 // The servers, the faults, their instants and targets follow from the seed; a run that
 // fails prints it, and the same seed injects the same faults again. How processes

@@ -131,7 +131,7 @@ func (w *world) startSite(ctx context.Context) error {
 	s.cluster, err = devcluster.Start(ctx, devcluster.Config{
 		Root: w.root, Assets: w.assets, Dir: filepath.Join(w.dir, s.name()), Name: s.name(),
 		Controller:     scripts[s.node(nodes)],
-		ControllerArgs: append(slices.Clone(devcluster.QuickLeaderElection), "--fleet-address="+s.fleet.Address()),
+		ControllerArgs: append(slices.Clone(devcluster.QuickLeaderElection), "--fleet-address="+s.fleet.Address(), "--federation-ids=*=acme/*"),
 		Replicas:       w.replicas(),
 		Program: func(pod *corev1.Pod, image string) (string, bool) {
 			if image == devcluster.SidecarImage {
