@@ -187,7 +187,7 @@ func (c *crossing) Head(status int, fields exchange.Fields) {
 		c.admission = nil
 	}
 	if c.shown != nil {
-		tell(fields.Header(), *c.shown)
+		addQuota(fields.Header(), *c.shown)
 	}
 }
 
@@ -251,13 +251,13 @@ func (c *crossing) outcome(why exchange.Ending) concurrency.Outcome {
 	return concurrency.Served
 }
 
-// tell adds what is left of a limit to the app's own fields. Where a field is one value,
+// addQuota adds what is left of a limit to the app's own fields. Where a field is one value,
 // the app's stays.
-func tell(h http.Header, s enforce.QuotaState) {
+func addQuota(h http.Header, s enforce.QuotaState) {
 	for _, f := range quota.Fields(s) {
 		switch canonical := http.CanonicalHeaderKey(f.Name); {
 		case strings.HasPrefix(canonical, "X-"):
-			if _, told := h[canonical]; !told {
+			if _, has := h[canonical]; !has {
 				h[f.Name] = []string{f.Value}
 			}
 		default: // a list

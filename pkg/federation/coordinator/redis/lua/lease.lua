@@ -8,7 +8,7 @@ local function answer(reason)
   if account then g.seq, g.granted = account.seq, account.granted end
   local t, m = s.by[c.member], p.by[c.member]
   if t then
-    g.slice = tell(t, m and slice_of(m) or 0)
+    g.slice = promise(t, m and slice_of(m) or 0)
     if not forgot() then g.now_slice = t.slice end
   end
   if reason ~= GRANTED and reason ~= STALE then g.retry_after = g.expires_in end

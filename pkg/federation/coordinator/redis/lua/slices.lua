@@ -35,7 +35,7 @@ local function hand_over(t, meant)
   end
 end
 
-local function tell(t, meant)
+local function promise(t, meant)
   if meant < t.next then return meant end
   if t.next > 0 then t.told = s.index end
   return t.next

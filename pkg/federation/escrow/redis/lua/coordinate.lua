@@ -1,11 +1,11 @@
 -- coordinate.go.
 
-local told -- whether the reply includes what to send
+local sends -- whether the reply includes what to send
 
 local function prepare()
   if s.holder == '' then s.holder = holder end
   s.seq = s.seq + 1
-  told = true
+  sends = true
 end
 
 local function release()

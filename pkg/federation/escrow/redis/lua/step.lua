@@ -1,11 +1,11 @@
 -- step.go.
 
-local function tell(granted)
+local function reply(granted)
   local window, term, lasts, left, taken, asked = 0, 0, 0, 0, 0, 0
   if open() then
     window, term, lasts, left, taken, asked = s.index, s.term, s.ends - s.latest, remaining(), s.taken, s.asked
   end
-  if not told then
+  if not sends then
     return pack(RESULT, granted, s.latest, window, term, lasts, left, taken, asked, 0, 0, 0, 0, 0)
   end
   return pack(RESULT, granted, s.latest, window, term, lasts, left, taken, asked,
@@ -29,4 +29,4 @@ elseif op == OPEN then
   open_slice()
 end
 remember()
-return tell(granted)
+return reply(granted)
