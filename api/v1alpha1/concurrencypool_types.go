@@ -58,8 +58,8 @@ type ConcurrencyPoolList struct {
 type ConcurrencyPoolSpec struct {
 	// podSelector selects the pods of this namespace that share the limit. An
 	// empty selector, {}, selects every pod. A selected pod enforces only when it
-	// carries the sidecar. Of several pools without match the oldest applies to a
-	// pod, and of more than 8 pools the oldest 8.
+	// carries the sidecar. Among several pools without match the oldest applies to
+	// a pod, and among more than 8 pools the oldest 8.
 	// +required
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 

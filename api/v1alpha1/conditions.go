@@ -6,7 +6,7 @@ package v1alpha1
 const (
 	// ReadyCondition sums the object up for tools that know no other: it is
 	// accepted, every selected pod enforces this generation, and no request passes
-	// that nothing limits. Of a FederatedBudget: it is accepted and connected.
+	// that nothing limits. A FederatedBudget is accepted and connected.
 	ReadyCondition = "Ready"
 
 	// StalledCondition: the object waits for its author, and not for Weir. It is

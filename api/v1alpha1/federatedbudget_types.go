@@ -4,8 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FederatedBudget is one limit per window that several clusters share. The
 // objects with the same id in all of them are one budget; limits of
-// RateLimitPolicies with scope Federated draw from it. Of two with the same id
-// in one cluster the older counts.
+// RateLimitPolicies with scope Federated draw from it. When two in one cluster
+// have the same id, the older counts.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

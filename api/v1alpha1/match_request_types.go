@@ -65,7 +65,7 @@ type JWTClaimMatch struct {
 	// +required
 	Claim ClaimPath `json:"claim"`
 
-	// type says how value is compared. Of a claim that is a list one entry has to
+	// type says how value is compared. One entry of a claim that is a list has to
 	// match. Numbers are compared as they are written, and true and false as
 	// words.
 	// Exact, the default, matches the very same value.

@@ -173,8 +173,8 @@ type PoolKeysStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Limit int64 `json:"limit"`
 
-	// inFlight is the sum, over all pods, of what each has in flight of the value
-	// that has the most there. No value has more, but for requests that took no
+	// inFlight adds up, over all pods, the requests in flight of the value that
+	// has the most in that pod. No value has more, but for requests that took no
 	// slot of it: in mode Shadow, or from before the key was added.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -208,8 +208,8 @@ const (
 	ResetFailed  ResetPhase = "Failed"
 )
 
-// LimitStatus is what was measured of one limit. Of a keyed limit, overshoot
-// and underUtilization are those of its worst key.
+// LimitStatus is what was measured of one limit. The overshoot and
+// underUtilization of a keyed limit are those of its worst key.
 type LimitStatus struct {
 	// name of the limit in the spec.
 	// +required
@@ -351,17 +351,17 @@ type HotKey struct {
 	MeasuredAt metav1.Time `json:"measuredAt"`
 }
 
-// Overshoot is what was admitted beyond what is promised. Of a limit it is
-// what windows admitted in units of the limit: beyond the limit, and for
-// TokenBucket and GCRA beyond the burst on top of it, for LeakyBucket beyond
-// what may wait on top of it. Of a pool it is the requests that were in flight
-// beyond its limit, or beyond what the limit was while they drain.
+// Overshoot is what was admitted beyond what is promised. For a limit it is in
+// units that windows admitted: beyond the limit, for TokenBucket and GCRA
+// beyond the burst on top of it, for LeakyBucket beyond what may wait on top of
+// it. For a pool it is the requests that were in flight beyond its limit, or
+// beyond what the limit was while they drain.
 type Overshoot struct {
-	// bound is the most that the running configuration allows. Of a policy it is
+	// bound is the most that the running configuration allows. For a policy it is
 	// 0, and with leases that carry over pods · (batch − 1 + lowWater). With
 	// onMemoryLoss Resume it is one more limit for each loss of memory of the
 	// store while the window was open, and absent when the window admitted more
-	// and it is not known how often that was. Of a pool it is 0, and absent with
+	// and it is not known how often that was. For a pool it is 0, and absent with
 	// mode Shadow and handoff Occupancy, and while pods admit by themselves for
 	// onCoordinatorOutage LocalOnly.
 	// +optional
