@@ -85,7 +85,7 @@ func TestRelease(t *testing.T) {
 	notes := c.helm(t, "install", "weir", chart, "--create-namespace")
 	c.applyFirstPolicy(t, notes)
 
-	// What the controller puts in, an upgrade must not take out.
+	// An upgrade must not take out what the controller put in.
 	injector := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	c.get(t, injector, "weir-injector")
 	before := injector.DeepCopy()

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// verifying has providers a, b and so on, of which that is known.
+// verifying has providers a, b and so on, and that is known about each.
 func verifying(all ...verification) func(*scope) {
 	return func(s *scope) {
 		for i, v := range all {

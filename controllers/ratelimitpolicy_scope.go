@@ -53,7 +53,7 @@ func (s *scope) judge(budgets translate.Budgets) {
 func (s *scope) accepted() bool { return s.invalid == nil && s.unmet == nil }
 
 // observe takes over what the fleet reported. Figures of limits that the spec no longer
-// has are left out. Of those measured under another generation only the flow is kept:
+// has are left out. For those measured under another generation only the flow is kept:
 // what its windows admitted says nothing about this one's.
 func (s *scope) observe(o coordinator.Observation) {
 	s.observation = o

@@ -75,8 +75,8 @@ func (s *scope) figures(limit string) (audit.Figures, bool) {
 	return audit.Figures{}, false
 }
 
-// windowStatus describes the open window of a limit. Of a budget all clusters use it, and
-// what has no windows is only reported by them.
+// windowStatus describes the open window of a limit, nil where other clusters use it, too,
+// and where the algorithm has no windows that could be read.
 func (s *scope) windowStatus(limit *v1alpha1.Limit, w *audit.OpenWindow) *v1alpha1.WindowStatus {
 	windows := limit.Algorithm == "" || limit.Algorithm == v1alpha1.FixedWindowAlgorithm || limit.Algorithm == v1alpha1.QuotaAlgorithm
 	if w == nil || limit.BudgetRef != nil || !windows {

@@ -72,7 +72,7 @@ Reallocate(n) ==
        IN  hist' = [hist EXCEPT ![n] = Append(@, Max(0, Min(Target, free)))]
     /\ UNCHANGED <<active, appliedIdx, inflight, ackIdx, repInflight>>
 
-(* A grant arrives. What was overtaken by a later one is not applied.      *)
+(* A grant arrives. One that a later one overtook is not applied.          *)
 Deliver(n) ==
     /\ \E i \in (appliedIdx[n] + 1)..Len(hist[n]) : appliedIdx' = [appliedIdx EXCEPT ![n] = i]
     /\ UNCHANGED <<active, hist, inflight, ackIdx, repInflight>>

@@ -45,7 +45,7 @@ EqualSplit == (Limit + Cardinality(active) - 1) \div Cardinality(active)
 Hungry == {n \in active : inflight[n] >= share[n]}
 
 (* A holder that does not use its share up is meant to have room for one   *)
-(* more request. What is left is split over the hungry.                    *)
+(* more request. The rest is split over the hungry.                        *)
 Proportional(n) ==
     LET used  == Sum([m \in Nodes |-> inflight[m] + 1], active \ Hungry)
         spare == Max(0, Limit - used)

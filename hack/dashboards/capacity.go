@@ -97,7 +97,7 @@ func memory() row {
 			},
 		},
 		{
-			kind: lines, title: "Memory budget of sidecars", about: "Part of the memory budget that is taken, in the fullest sidecar, by its use. What does not fit is refused.", unit: ratio, steps: share(0.8, 1),
+			kind: lines, title: "Memory budget of sidecars", about: "Part of the memory budget that is taken, in the fullest sidecar, by its use. A request that does not fit is refused.", unit: ratio, steps: share(0.8, 1),
 			queries: []query{{`max by (class) (weir_sidecar_memory_taken_bytes{namespace=~"$namespace"} / on (instance) group_left() weir_sidecar_memory_size_bytes)`, "{{class}}"}},
 		},
 		{

@@ -71,7 +71,7 @@ func (d *policyShow) draw(h *history, view policyView) {
 		fmt.Fprintf(&b, "\n%s\n", view.moving)
 	}
 	fmt.Fprintf(&b, "\nadmitted is counted by the application itself and Δ (over the limit) and U (unused although asked for)\n"+
-		"are computed from that. What Weir says of itself, requests per round trip to the store: %s\n\n", orNone(view.perTrip))
+		"are computed from that. Weir's own figure, requests per round trip to the store: %s\n\n", orNone(view.perTrip))
 	fmt.Fprintf(&b, "$ kubectl -n shop get ratelimitpolicies\n%s\n%s", view.table, d.hints())
 	_, _ = d.out.Write(b.Bytes())
 }

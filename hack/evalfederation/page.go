@@ -29,7 +29,7 @@ This page is written by ` + "`make eval-federation`" + `. Three regions, each a 
 controller runs, draw on one budget of %d units a window over each kind of coordinator: a hub in memory, a hub that sets blocks
 aside in the API server (the controller itself), Redis and Postgres, all real. %s Each region reaches the coordinator over a link that
 delays every byte by half the latency. Together the regions are offered exactly the limit, evenly over the window; with skew *s* the
-hot one gets 1/3 + *s*·2/3 of it. What was admitted is counted by the regions by the window of the coordinator's clock;
+hot one gets 1/3 + *s*·2/3 of it. The regions count admissions by the window of the coordinator's clock;
 %d windows count, after %d in which sizes are learned. Δ is the most that any window, counted or not, admitted beyond the limit.
 
 ![Utilization and commands by skew](federation-evaluation.svg)

@@ -92,7 +92,7 @@ func identify(text []byte) []string {
 	}
 	var ids []string
 	for _, match := range scan.Match {
-		// What Google grants by PATENTS is not a licence that SPDX knows.
+		// SPDX knows no licence for the grants in Google's PATENTS.
 		if !match.IsURL && !strings.HasPrefix(match.ID, "GooglePatent") {
 			ids = append(ids, match.ID)
 		}

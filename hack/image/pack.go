@@ -37,7 +37,7 @@ func (o *order) image(architecture, binary string, modules []*module) (*image, e
 	for _, m := range modules {
 		texts = append(texts, m.files()...)
 	}
-	// What changes seldom has layers of its own, below.
+	// Files that change seldom have layers of their own, below.
 	below, err := layer(file{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities})
 	if err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ const (
 // Federation is called with the member's client certificate and, as bearer, its token.
 // A refusal is a status with a Refusal in its details.
 type FederationClient interface {
-	// Apply applies one command. What it did not answer may have happened; the
-	// command may be sent again.
+	// Apply applies one command. A command without an answer may have been applied;
+	// it may be sent again.
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*Grant, error)
 	// ApplyKeys grants units of keys of a budget with a key. It is not sent again: without an
 	// answer units may have been granted.
@@ -118,8 +118,8 @@ func (c *federationClient) Renew(ctx context.Context, in *RenewRequest, opts ...
 // Federation is called with the member's client certificate and, as bearer, its token.
 // A refusal is a status with a Refusal in its details.
 type FederationServer interface {
-	// Apply applies one command. What it did not answer may have happened; the
-	// command may be sent again.
+	// Apply applies one command. A command without an answer may have been applied;
+	// it may be sent again.
 	Apply(context.Context, *ApplyRequest) (*Grant, error)
 	// ApplyKeys grants units of keys of a budget with a key. It is not sent again: without an
 	// answer units may have been granted.

@@ -633,7 +633,7 @@ type Hello struct {
 	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                                       // highest leadership term it has seen
 	Capture       Capture                `protobuf:"varint,8,opt,name=capture,proto3,enum=weir.fleet.v1.Capture" json:"capture,omitempty"`
 	Mode          Mode                   `protobuf:"varint,9,opt,name=mode,proto3,enum=weir.fleet.v1.Mode" json:"mode,omitempty"`
-	// How many holders it was told of each policy: its share is the limit divided by that.
+	// The number of holders that it was sent for each policy: its share is the limit divided by that.
 	Holders       []*Holders_Count `protobuf:"bytes,10,rep,name=holders,proto3" json:"holders,omitempty"`
 	Promises      bool             `protobuf:"varint,11,opt,name=promises,proto3" json:"promises,omitempty"` // it answers PromiseRequest
 	unknownFields protoimpl.UnknownFields
@@ -1252,7 +1252,7 @@ func (x *PromiseRequest) GetUntilMicros() int64 {
 }
 
 // Promise says that the holder does as it was asked to, from when it sends this on and
-// whatever becomes of the stream. What it has begun goes on.
+// whatever becomes of the stream. Windows that it has begun go on.
 type Promise struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	UntilMicros int64                  `protobuf:"varint,1,opt,name=until_micros,json=untilMicros,proto3" json:"until_micros,omitempty"` // as in the request
@@ -1668,7 +1668,7 @@ type LeaseReply struct {
 	NowMicros        int64                  `protobuf:"varint,8,opt,name=now_micros,json=nowMicros,proto3" json:"now_micros,omitempty"`
 	Reason           int32                  `protobuf:"varint,9,opt,name=reason,proto3" json:"reason,omitempty"` // limiter.Reason
 	Term             uint64                 `protobuf:"varint,10,opt,name=term,proto3" json:"term,omitempty"`
-	// The error is no outage but a request that nobody may send: the policy's
+	// The error is not an outage. Nobody may send such a request, and the policy's
 	// failure action must not answer in its place.
 	Defect           bool  `protobuf:"varint,11,opt,name=defect,proto3" json:"defect,omitempty"`
 	Limit            int64 `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -1678,7 +1678,7 @@ type LeaseReply struct {
 	// The error speaks for the limit of the request alone: others of this store are
 	// served. Unset, as by controllers that do not know the field, it speaks for the store.
 	OfLimit bool `protobuf:"varint,16,opt,name=of_limit,json=ofLimit,proto3" json:"of_limit,omitempty"`
-	// What the clock of the store showed as it decided; 0 when a budget did, or a store with
+	// The time of the store's clock as it decided; 0 when a budget did, or a store with
 	// several clocks.
 	ClockMicros   int64 `protobuf:"varint,17,opt,name=clock_micros,json=clockMicros,proto3" json:"clock_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1916,12 +1916,12 @@ type LimitReport struct {
 	Hottest       []*HotKey `protobuf:"bytes,12,rep,name=hottest,proto3" json:"hottest,omitempty"` // of a limit with a key: those asked for most
 	// Of admitted_total and refused_total: what all rows count since the process started,
 	// those that are forgotten as they were last, the others as they were sent on this stream.
-	// What the receiver accepted of it less was forgotten before it was sent, or lost.
+	// The rest, which the receiver did not accept, was forgotten before it was sent, or lost.
 	PlacedTotal *int64 `protobuf:"varint,13,opt,name=placed_total,json=placedTotal,proto3,oneof" json:"placed_total,omitempty"`
 	// More rows than fit wait to be sent, so silence about a window says nothing.
 	Waiting bool `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// The store refuses everything for this reason (limiter.Reason) because it cannot know
-	// what it granted before, for so long from now; 0 when it does not.
+	// what it granted before, for this time from now; 0 when it does not.
 	LearningReason int32 `protobuf:"varint,20,opt,name=learning_reason,json=learningReason,proto3" json:"learning_reason,omitempty"`
 	LearningMicros int64 `protobuf:"varint,21,opt,name=learning_micros,json=learningMicros,proto3" json:"learning_micros,omitempty"`
 	// The bound that left values of the key, or tenants, without counters of their own in the
@@ -2533,7 +2533,7 @@ func (x *AuditReply) GetKeys() []*KeyCount {
 	return nil
 }
 
-// Heartbeat applies one pool.Command. Who the holder is, the stream says.
+// Heartbeat applies one pool.Command of the holder of the stream.
 type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // chosen by the holder, echoed in the reply
@@ -2671,7 +2671,7 @@ type Share struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Error string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // no share was granted; everything below but defect is unset
-	// The error is no outage but a request that nobody may send.
+	// The error is not an outage: nobody may send such a request.
 	Defect            bool  `protobuf:"varint,3,opt,name=defect,proto3" json:"defect,omitempty"`
 	Seq               int64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
 	Term              int64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`

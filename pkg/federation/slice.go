@@ -41,7 +41,7 @@ func (r *Region) held(now int64) int64 {
 
 // Slice returns the number of the coordinator's window that is open and begun with the slice,
 // how many units of it are in hand, and the instant of Config.Clock from which on none may be
-// handed on. The number is 0 when there is no such window. For a budget with a key, of which
+// handed on. The number is 0 when there is no such window. For a budget with a key, where
 // the region itself hands on nothing, that is the slice of each value; nothing else may then
 // share the escrow.
 func (r *Region) Slice() (index, units, until int64) {

@@ -23,7 +23,7 @@ type FederatedBudget struct {
 	Generation int64
 	Member     string        // this cluster's name among the members
 	Params     ledger.Params // on a member of a hub what the object says; the hub's count
-	Key        *Key          // of which each value has the whole limit; nil: the budget is one counter
+	Key        *Key          // each value of it has the whole limit; nil: the budget is one counter
 	Overrides  []Override    // of single values of the key; Params has them by hash
 
 	// Hub is where the budget is kept by another cluster; nil when this cluster keeps

@@ -178,7 +178,7 @@ const clientCertHeader = "X-Forwarded-Client-Cert"
 
 // identity returns the URI of the certificate by which the caller authenticated itself to the
 // proxy in front of this process, as that proxy writes it: the last element of
-// X-Forwarded-Client-Cert, which Envoy documents. What stands left of it was written by others.
+// X-Forwarded-Client-Cert, which Envoy documents. The elements left of it were written by others.
 // It is empty when the proxy is not trusted, and when the certificate has no URI, or several.
 func (f *clientFinder) identity(r *http.Request) string {
 	peer, ok := parseHop(r.RemoteAddr)

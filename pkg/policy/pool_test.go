@@ -230,7 +230,7 @@ func TestALimitPerKeyIsAPoolOfItsOwn(t *testing.T) {
 	got := s.Pool.PerKey()
 	params := got.Params()
 	if name, perKey := policy.PoolName(got.Name); name != "checkout" || !perKey || got.Name != policy.PerKeyName("checkout") {
-		t.Errorf("it is called %q, want a name that tells it from the pool", got.Name)
+		t.Errorf("it is called %q, want a name that differs from the pool's", got.Name)
 	}
 	want := s.Pool.Params()
 	want.Min, want.Initial, want.Max, want.Aggregate = 20, 20, 20, pool.Median

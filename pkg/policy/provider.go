@@ -14,7 +14,7 @@ import (
 type JWTProvider struct {
 	Name       string         `json:"name"`
 	Issuer     string         `json:"issuer"`
-	Audiences  []string       `json:"audiences,omitempty"` // of which tokens name one; none: any
+	Audiences  []string       `json:"audiences,omitempty"` // tokens name one of them; none: any
 	Algorithms []string       `json:"algorithms"`          // at least one, as of jwt.Provider
 	ClockSkew  limiter.Micros `json:"clockSkew,omitempty"`
 

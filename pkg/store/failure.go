@@ -40,7 +40,7 @@ const unexpected = "it answers otherwise than Weir expects: see that the address
 
 // Plain returns an error without its cause, for texts that everybody may read: they must
 // not repeat what a server sent. A *Failure is left of it, and a *UnavailableError stays
-// one. Of an error without a *Failure nothing is left but that there was one.
+// one. An error without a *Failure leaves nothing but that there was one.
 func Plain(err error) error {
 	if err == nil {
 		return nil

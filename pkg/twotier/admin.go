@@ -154,7 +154,7 @@ type Stats struct {
 	Errors     int64 // store calls that failed
 	Promised   int64 // requests refused because of Breaker.Promise that the local share had room for
 	ActiveKeys int   // pairs of value and tenant that have credits of their own
-	// Full is the bound because of which other pairs, asked for in the last minute, have none.
+	// Full is the bound that leaves other pairs, asked for in the last minute, without any.
 	// There are SharedKeys counters for these.
 	Full       KeysBound
 	SharedKeys int

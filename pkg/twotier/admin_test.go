@@ -50,7 +50,7 @@ func TestPeekChangesNothing(t *testing.T) {
 // process takes units and the store comes and goes.
 func TestPeekForeseesDecisions(t *testing.T) {
 	all := variants()
-	delete(all, "carry-over") // of which credits outlive a window is decided when they are needed
+	delete(all, "carry-over") // which of its credits outlive a window is decided when they are needed
 	all["leaky bucket"] = perSecond(20, 1)
 	leaky := all["leaky bucket"]
 	leaky.Params.Algorithm, leaky.Params.MaxDelay = limiter.LeakyBucket, 300*limiter.Millisecond

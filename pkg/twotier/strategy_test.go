@@ -99,7 +99,7 @@ func Example_strategy() {
 	ctx := context.Background()
 	for n := range 5 {
 		admitted := 0
-		for range 2 { // processes, of which each serves a part of the day
+		for range 2 { // processes: each serves a part of the day
 			process, err := twotier.New(config, counters)
 			if err != nil {
 				fmt.Println(err)

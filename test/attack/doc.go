@@ -17,7 +17,7 @@
 //
 // After each group no window of the victim's limit has admitted more than the limit or much less.
 //
-// What reaches an application is taken from the application, never from a status line. The API
+// Requests that reach an application are counted by the application, never from a status line. The API
 // server, its webhooks, etcd and the controller are the real ones, and so are the sidecars. Pods
 // run as processes, so nothing here shows what a kubelet or a NetworkPolicy keeps away.
 package main

@@ -87,7 +87,7 @@ func raw(text string) clientOf {
 	}
 }
 
-// framer begins HTTP/2 on a connection. What comes back is read, so that nothing stops for it.
+// framer begins HTTP/2 on a connection. It reads the answers, so that nothing stops for it.
 func framer(conn net.Conn, settings ...http2.Setting) (*http2.Framer, error) {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return nil, err

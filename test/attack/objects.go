@@ -75,7 +75,7 @@ func objectRows() []row {
 			must: be("forbidden", "is forbidden"),
 		},
 
-		// What the controller is made to do.
+		// Acts that the controller is made to do.
 		{
 			name: "a Secret of another's, which nobody lets the controller read", as: editor,
 			do:   settles(`{store: {type: Redis, redis: {address: "[::1]:6379", secretRef: {name: weir-certificates}}}, limits: [` + aLimit + `]}`),

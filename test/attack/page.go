@@ -15,7 +15,7 @@ attacks, what they do and what must be so after it. After every row the judge al
 more than 85 %% of its memory, and whether pods of another tenant are admitted, with a sidecar and in 2.5 s. That tenant's limit has to be
 admitted exactly in every window meanwhile: at most all of it, and at least nine tenths.
 
-What these attackers can do and what they cannot is in [security](../SECURITY.md). Pods run as processes here, so nothing on this
+[Security](../SECURITY.md) lists what these attackers can do and what they cannot. Pods run as processes here, so nothing on this
 page depends on a kubelet or a NetworkPolicy, and no row shows what these keep away.
 `
 

@@ -36,7 +36,7 @@ type row struct {
 type must struct {
 	words    string
 	has, not []string // parts of the answer
-	oneOf    []string // parts of which it has one; empty: not judged
+	oneOf    []string // parts: it has one of them; empty: not judged
 }
 
 // be is a must whose answer has all parts.

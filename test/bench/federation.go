@@ -48,7 +48,7 @@ func overFederation(show func(*table)) error {
 	return nil
 }
 
-// leaseTable makes the table of lenders, the first of which is the limit.
+// leaseTable makes the table of lenders. The first one is the limit.
 func leaseTable(callers int, lent []lent) *table {
 	t := &table{
 		title: fmt.Sprintf("Leases of %d units, callers: %d", leaseUnits, callers),

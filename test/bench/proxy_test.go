@@ -73,7 +73,7 @@ func TestCasesOfProxiesHaveNamesOfTheirOwn(t *testing.T) {
 	for _, c := range openCases() {
 		open = append(open, c.name+", "+grouped(int64(c.perSecond)))
 		if c.rounds%2 == 0 {
-			t.Errorf("%s has %d rounds, of which none is the middle one", c.name, c.rounds)
+			t.Errorf("%s has %d rounds, and none of them is the middle one", c.name, c.rounds)
 		}
 	}
 	for _, c := range closedCases() {

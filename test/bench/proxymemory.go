@@ -142,7 +142,7 @@ func (w *ways) idleMemory() (*table, error) {
 	return t, nil
 }
 
-// dialInTurn opens connections, few of which send their request at once, so that all of them
+// dialInTurn opens connections, and only few send their request at once, so that all of them
 // together are never busy.
 func dialInTurn(address string, n int) (all traffic.HTTP1, err error) {
 	for len(all) < n {

@@ -21,7 +21,7 @@ func quality(show func(*table)) error {
 		load, peer := runs[0].Load, tripwire.Run{}
 		t := &table{
 			title: fmt.Sprintf("%.0f requests/s, %s at 50 ms", load.PerSecond, load.Name),
-			note: "A backend of 12 threads takes 50 ms, then 150, then 50 again, a minute each, in virtual time. Of each minute: " +
+			note: "A backend of 12 threads takes 50 ms, then 150, then 50 again, a minute each, in virtual time. Figures of each minute: " +
 				"requests/s answered within a second, latency at the backend with its queue (median / 99th percentile), most in flight, refused.",
 			head: []string{"", "50 ms", "150 ms", "50 ms again", ""},
 		}

@@ -286,7 +286,7 @@ func (a *asked) whilePaused(t *testing.T, r *rateLimiter, number int, leave func
 }
 
 // refusedByOneOfTwo asks one process for two limits when nothing is left of one, and then another
-// process for the other. What the refused call had taken is given back behind its answer, so the
+// process for the other. The units that the refused call had taken are given back behind its answer, so the
 // last call waits until the first process sees that.
 func refusedByOneOfTwo(t *testing.T, r *rateLimiter, number int) (string, error) {
 	t.Helper()

@@ -251,7 +251,7 @@ func rateLimitCases() []rateLimitCase {
 		// Several callers, and callers that leave.
 		{name: "400 calls at once of a limit of 200", at: ask(d("wide", "#")).together, want: "200 of 400"},
 		{name: "the same with 3 hits each", at: ask(d("wide", "#")).hits(3).together, want: "66 of 400"},
-		{name: "with two descriptors, the narrower of which decides", at: ask(d("wide", "#"), user).together, want: "5 of 400"},
+		{name: "with two descriptors, where the narrower one decides", at: ask(d("wide", "#"), user).together, want: "5 of 400"},
 		{name: "a deadline that passes while the store is silent", want: "DeadlineExceeded; then OK", at: func(t *testing.T, r *rateLimiter, number int) (string, error) {
 			return ask(user).whilePaused(t, r, number, func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, envoyTimeout)

@@ -60,7 +60,7 @@ func built(t *testing.T, directory, version string) map[string]string {
 			}
 		}
 	}
-	// What other builds left.
+	// Files that other builds left.
 	for _, stale := range []string{"weir-test-app-linux-amd64", "weir-sidecar-linux-riscv64"} {
 		if err := os.WriteFile(filepath.Join(directory, stale+".spdx.json"), []byte("another"), 0o600); err != nil {
 			t.Fatal(err)

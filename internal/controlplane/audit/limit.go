@@ -31,7 +31,7 @@ type Limit struct {
 	before     legacy
 
 	// known is when the audit began to know every holder, and since that or when the
-	// generation began. Of a window that began before since, it shows only what it admitted
+	// generation began. For a window that began before since, it shows only what it admitted
 	// at least.
 	known, since time.Time
 	// changed is when a holder last began to enforce another generation; windows

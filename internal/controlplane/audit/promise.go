@@ -19,7 +19,7 @@ type Config struct {
 	Since   limiter.Instant
 	Promise Promise // to every counter
 	Keyed   bool
-	// Clusters is how many share what a key is promised, 0 for this one alone. Of a
+	// Clusters is how many share what a key is promised, 0 for this one alone. For a
 	// key that was admitted more than its part here, the exact counts are had; see Values.
 	Clusters int64
 	// Overrides are what single keys, by their hash, are promised instead. Holders

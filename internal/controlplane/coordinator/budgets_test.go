@@ -195,7 +195,7 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 					reply := k.take(1 + rng.Int64N(10))
 					drew := b.total() - b.returned - before
 					if drew != 0 && drew != reply.GetGranted() {
-						t.Fatalf("seed %d: granted %d, of which the budget %d", seed, reply.GetGranted(), drew)
+						t.Fatalf("seed %d: granted %d, and the budget %d of them", seed, reply.GetGranted(), drew)
 					}
 					back := int64(0)
 					if rng.IntN(4) == 0 && reply.GetGranted() > 0 {
@@ -207,7 +207,7 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 					switch second := int64(now) / int64(limiter.Second); {
 					case reply.GetGranted() == 0:
 					case drew > 0 && stored[open] > 0:
-						t.Fatalf("seed %d: the budget grants while a window is open of which the store granted %d", seed, stored[open])
+						t.Fatalf("seed %d: the budget grants in an open window, where the store granted %d", seed, stored[open])
 					case drew > 0:
 						during[second] += drew
 					case during[second] > 0:

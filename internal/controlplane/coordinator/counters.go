@@ -223,9 +223,9 @@ func (r *keyQuota) left() int { return r.most - max(r.taken, r.held.Len()) }
 
 // A sharedCounters says on which counters the values of a limit that have none of their own are
 // counted in one span. There are ways of them, and the hash of a value chooses one. Where
-// there is no room for that, the first stands in for it, which always has room. What was
-// chosen in a span stays so for it: a value that was granted from one counter gets no
-// second budget in the same window.
+// there is no room for that, the first stands in for it, which always has room. The choice
+// holds for the span: a value that was granted from one counter gets no second budget in
+// the same window.
 type sharedCounters struct {
 	ways   int
 	chosen map[int]choice // by what the hash chooses

@@ -164,7 +164,7 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 }
 
 // applyThrough has the store of the limit decide, which neither leadership nor a term matters
-// to. What the holder says of the rates does not count here either.
+// to. The rates that the holder sends do not count here either.
 func (t *term) applyThrough(ctx context.Context, limit *published, r *fleetpb.LeaseRequest, c limiter.Command) (limiter.Result, error) {
 	hash := r.GetKey().GetHash()
 	params := limit.of(hash)

@@ -64,8 +64,8 @@ func TestLeasesAreOfWhatWasPublishedToThePod(t *testing.T) {
 		"a counter that is not a hash": {
 			policy: of(perIP), change: func(r *fleetpb.LeaseRequest) { r.Key.Hash = "x" }, want: "has no counter",
 		},
-		"a policy that uses another store":              {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
-		"a budget of which this controller has no part": {policy: of(drawing), want: "takes no part", outage: true},
+		"a policy that uses another store":           {policy: of(onRedis), want: "does not keep its counters in this controller", outage: true},
+		"a budget without a part in this controller": {policy: of(drawing), want: "takes no part", outage: true},
 		"an operation that does not exist": {
 			policy: of(shop), change: func(r *fleetpb.LeaseRequest) { r.Op = 256 }, want: "op 256",
 		},

@@ -157,10 +157,10 @@ func (ss *sessions) part(reason string) {
 }
 
 // A parting orders the goodbye to a holder behind the answers that are under way, since none reaches
-// it afterwards. What is granted in such an answer would be lost to the window.
+// it afterwards. Units that such an answer grants would be lost to the window.
 type parting struct {
 	mu      sync.Mutex
-	told    bool   // no answer begins any more
+	closed  bool   // no answer begins any more
 	answers int    // that are under way
 	goodbye func() // is called when none is; nil unless one is waited for
 }
@@ -169,10 +169,10 @@ type parting struct {
 func (p *parting) answer() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.told {
+	if !p.closed {
 		p.answers++
 	}
-	return !p.told
+	return !p.closed
 }
 
 func (p *parting) answered() {
@@ -187,7 +187,7 @@ func (p *parting) answered() {
 func (p *parting) begin(goodbye func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told, p.goodbye = true, goodbye
+	p.closed, p.goodbye = true, goodbye
 	if p.answers == 0 {
 		p.say()
 	}
@@ -197,7 +197,7 @@ func (p *parting) begin(goodbye func()) {
 func (p *parting) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told
+	return p.closed
 }
 
 // insist calls goodbye now, whatever is under way, unless it was called.

@@ -251,7 +251,7 @@ const (
 	throttleBreak = 50 * time.Millisecond
 )
 
-// newMessageLimit returns what spreads the messages of a stream. What it does not let through yet
+// newMessageLimit returns what spreads the messages of a stream. A message that it does not let through yet
 // waits at the sender, by the flow control of the stream.
 func newMessageLimit() *rate.Limiter { return rate.NewLimiter(messageRate, messageRate) }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
-// withRoom runs f with a leader that has room for so many pods.
+// withRoom runs f with a leader that has room for that number of pods.
 func withRoom(t *testing.T, pods int, f func(t *testing.T, l *leader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -513,7 +513,7 @@ func TestACrewIsSmall(t *testing.T) {
 	})
 }
 
-// TestAMessageIsReadLater than it came, and freed then. What cannot be read is an error with its status.
+// TestAMessageIsReadLater than it came, and freed then. A message that cannot be read is an error with its status.
 func TestAMessageIsReadLater(t *testing.T) {
 	codec := frames{encoding.GetCodecV2(proto.Name)}
 	leave := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: new(fleetpb.Leave)}}

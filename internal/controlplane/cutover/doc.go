@@ -3,7 +3,7 @@
 //
 // The new store does not know what the old one granted, so the two may never
 // serve side by side. The new one may grant nothing from a window in which the old one
-// served. The move has three steps, each of which every sidecar acknowledges before the next
+// served. The move has three steps. Every sidecar acknowledges each before the next
 // begins:
 //
 //	Serving   the old store serves; every sidecar is connected and the new

@@ -189,8 +189,8 @@ func (s *Set) shown(t *throughStore, err error) error {
 	return out
 }
 
-// log logs an error that is not the one before. What becomes of stores that are away, their
-// probes log.
+// log logs an error that is not the one before. The probes of stores log which of them are
+// away.
 func (s *Set) log(t *throughStore, message string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

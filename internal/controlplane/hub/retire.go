@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a Secret of a member says of itself by annotations.
+// Annotations of a member's Secret.
 const (
 	// unusedAnnotation is on one by which nobody has authenticated yet. Those that older
 	// versions made do not have it, and count as used.

@@ -65,7 +65,7 @@ type Config struct {
 }
 
 // OptedIn returns a report with the reason Injected when a sidecar is wanted in the pod, and
-// one that says why it is not otherwise. Of the pod it reads annotations and labels alone.
+// one that says why it is not otherwise. It reads annotations and labels of the pod alone.
 func OptedIn(pod *corev1.Pod, ns NamespaceFacts) Report {
 	reason, message := optedIn(pod, ns)
 	return Report{Reason: reason, Message: message}

@@ -15,7 +15,7 @@ import (
 
 // Snapshot returns everything that a pod with these labels enforces: the
 // policies of its namespace that select it and the pools that apply to it, each ordered
-// by name. Of these one at most has no match. Budgets are those of the namespace. Cluster names the
+// by name. At most one of them has no match. Budgets are those of the namespace. Cluster names the
 // counters' owner and is not empty. It does not change what it is given.
 //
 // A policy or pool that does not translate is left out. So is a policy when a budget is

@@ -31,7 +31,7 @@ const (
 
 var reviewShape = shapeOf[admissionv1.AdmissionReview]()
 
-// An endpoint serves the reviews of one kind of object over HTTP. What a review costs is known
+// An endpoint serves the reviews of one kind of object over HTTP. The cost of a review is known
 // before anything of it is decoded, and is taken from a budget that all endpoints share.
 type endpoint struct {
 	hook   *admission.Webhook

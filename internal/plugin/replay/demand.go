@@ -49,7 +49,7 @@ func (d *Demand) Add(e *Entry) error {
 	return nil
 }
 
-// close notes the open window. Of a key only windows count in which it had requests.
+// close notes the open window. Windows without a request of a key do not count for it.
 func (d *Demand) close() {
 	for _, n := range d.counts {
 		d.windows[n]++

@@ -251,7 +251,7 @@ var leaderRows = []row{
 	{
 		id:      "hub-record-deleted",
 		fault:   "Somebody deletes the record of the budget in the hub, and its controller is killed",
-		does:    "Who has no record grants nothing of windows that began before it",
+		does:    "A controller without a record grants nothing of windows that began before it",
 		lost:    "{unserved}, the open one",
 		heals:   "{healed} afterwards, with the next window",
 		figures: figures{"unserved": exactly(1, "windows"), "healed": atMost(9, "s")},

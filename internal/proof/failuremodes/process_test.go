@@ -181,7 +181,7 @@ var processRows = []row{
 		fault:   "A region's controller is killed in the middle of a window, and the next one starts soon after",
 		does:    "The others serve {others} of what they are asked for",
 		lost:    "What the controller held in memory: {forfeited} of the window's limit",
-		heals:   "The next one is a holder of its own. Of the next window {after} of the limit are not used",
+		heals:   "The next one is a holder of its own. In the next window {after} of the limit are not used",
 		setup:   setup{load: press, mortal: true},
 		figures: figures{"others": atLeast(95, "%"), "forfeited": atMost(10, "%"), "after": atMost(2, "%")},
 		prove:   crashed,

@@ -3,5 +3,5 @@
 //
 // That version is of the test alone. It differs from v1alpha1 in each way in which versions
 // differ: fields have other names, others have moved, it has one that v1alpha1 lacks, and
-// lacks one that v1alpha1 has. What a version has no field for is kept in an annotation.
+// lacks one that v1alpha1 has. A value that a version has no field for is kept in an annotation.
 package versions

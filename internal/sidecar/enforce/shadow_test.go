@@ -35,7 +35,7 @@ func TestALimitInShadowCountsExactlyWhatPasses(t *testing.T) {
 				}
 			}
 			if n := e.Limits()[0].Stats.RoundTrips; mode == policy.Strict && n != 5 {
-				t.Errorf("the store was asked %d times about requests, 5 of which passed", n)
+				t.Errorf("the store was asked %d times about requests, and 5 of them passed", n)
 			}
 			if n := e.Limits()[0].Counts.Requests(count.ShadowRefused); n != 2 {
 				t.Errorf("%d requests were refused in shadow, want 2", n)

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/proxy/socket"
 )
 
-// What the kernel keeps of a connection counts as memory of the container, and it would keep
-// megabytes for a peer that does not read, or of one that is not read from. It takes twice what
-// it is told for what is received, to have some for its own.
+// The kernel's buffers of a connection count as memory of the container, and it would keep
+// megabytes for a peer that does not read, or of one that is not read from. It takes twice the
+// size that is set for receiving, to have some for its own.
 const (
 	unsentBytes     = 16 << 10
 	fromClientBytes = 8 << 10 // heads, and requests behind the one that is answered
@@ -28,7 +28,7 @@ func BoundListener(_, _ string, raw syscall.RawConn) error {
 	return set(raw, unix.SOL_SOCKET, unix.SO_RCVBUF, fromClientBytes)
 }
 
-// BoundAccepted bounds what the kernel keeps for the client, which no listener hands on. Of a Unix
+// BoundAccepted bounds what the kernel keeps for the client, which no listener hands on. For a Unix
 // socket that is all that was sent and not read.
 func BoundAccepted(c net.Conn) error {
 	raw := socket.RawOf(c)

@@ -91,7 +91,7 @@ func TestTheKernelKeepsMoreOfABody(t *testing.T) {
 	}
 }
 
-// TestARoomyConnectionKeepsWhatIsTakenForIt: the kernel takes twice what it is told.
+// TestARoomyConnectionKeepsWhatIsTakenForIt: the kernel takes twice the size that is set.
 func TestARoomyConnectionKeepsWhatIsTakenForIt(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

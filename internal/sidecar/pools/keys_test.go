@@ -107,7 +107,7 @@ func TestRequestsWithoutTheKey(t *testing.T) {
 	})
 }
 
-// A key comes and goes by an edit. What is in flight keeps its slots meanwhile.
+// A key comes and goes by an edit. Requests in flight keep their slots meanwhile.
 func TestAKeyThatComesAndGoes(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
 		s.apply(newPool(4))
@@ -156,8 +156,8 @@ func TestKeysAreFencedWithTheirCoordinator(t *testing.T) {
 	})
 }
 
-// What a pod reports of a key is the value that has the most; what passed in mode Shadow is
-// not known by value.
+// A pod reports the value of a key that has the most in flight; requests that passed in mode
+// Shadow are not known by value.
 func TestReportOfAKey(t *testing.T) {
 	inBubble(t, enforce.Enforce, func(t *testing.T, s *sidecar) {
 		s.apply(newPool(4, byTenant(2)))

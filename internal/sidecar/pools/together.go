@@ -76,7 +76,7 @@ func (k *Enforcer) askEach(all *together, r *http.Request) (s Slot, refusal *Ref
 var errWaited = errors.New("the request waited for slots of its pools as long as it may")
 
 // lapsed refuses a request that waited for one pool's slot while the share ran out by which it
-// has that of another: nil when all are good. What is in flight by an old share ends within the
+// has that of another: nil when all are good. Requests in flight by an old share end within the
 // margin; this request would only begin.
 func (s *Slot) lapsed() *Refusal {
 	if !s.Held() {

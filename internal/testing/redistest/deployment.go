@@ -15,8 +15,8 @@ type Deployment struct {
 	Losses    []func()
 }
 
-// Deployments start, by name, a server, a primary that Sentinels watch, and a cluster. What a test keeps in
-// them is one key. The lag is how long the store is in use after a dump, or while a replica does not follow.
+// Deployments start, by name, a server, a primary that Sentinels watch, and a cluster. A test keeps one key in
+// them. The lag is how long the store is in use after a dump, or while a replica does not follow.
 func Deployments(lag time.Duration) map[string]func(t testing.TB) Deployment {
 	return map[string]func(t testing.TB) Deployment{
 		"one server": func(t testing.TB) Deployment {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestManyKeysAreUsedUp offers three regions 2,000 keys by Zipf's law, over a link of 20 ms
-// there and back. Of each key and window as much could be admitted as was asked for, up to the
+// there and back. In each window a key could be admitted as much as was asked for, up to the
 // limit. With a static split each region has a third of that, and a central counter is asked
 // once for each request.
 func TestManyKeysAreUsedUp(t *testing.T) {

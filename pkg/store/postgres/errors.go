@@ -51,7 +51,7 @@ const (
 )
 
 // explain turns an error of the client into one of this package: unavailable when
-// no answer came, or one that the server cannot serve. What the server sent is in the
+// no answer came, or one that the server cannot serve. The server's own error is in the
 // cause of a *store.Failure.
 func (s *Store) explain(err error) error {
 	code := codeOf(err)

@@ -68,10 +68,10 @@ func (s *Store) explainOf(partition uint32, err error) error {
 }
 
 // explain turns an error of the client into one of this package: unavailable when
-// no answer came, or one that the server cannot serve. What the server sent is in the
+// no answer came, or one that the server cannot serve. The server's own error is in the
 // cause of a *store.Failure.
 func (s *Store) explain(err error) error {
-	// A reply is not wrapped: what a dial or a Sentinel answered is none.
+	// A reply of the server is not wrapped, unlike the answer of a dial or a Sentinel.
 	if _, ok := err.(goredis.Error); !ok { //nolint:errorlint // see above
 		s.relocate()
 		return &store.UnavailableError{Store: s.name, Cause: unanswered(err)}

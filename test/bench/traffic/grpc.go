@@ -13,7 +13,7 @@ type Kind struct {
 	// Sends is how many messages a call sends, one behind the other. At 0 a call is a stream both ways
 	// that stays open, and each message is answered by as many bytes.
 	Sends int
-	// Counts is how many messages an answered call counts as. Of a stream it is each message.
+	// Counts is how many messages an answered call counts as. In a stream it is each message.
 	Counts int
 }
 

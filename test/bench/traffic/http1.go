@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// HTTP1 is a load of HTTP/1.1, of which each connection has one request at a time.
+// HTTP1 is a load of HTTP/1.1: each connection has one request at a time.
 type HTTP1 []caller
 
 // A caller sends the same request over one connection.

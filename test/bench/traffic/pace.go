@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A pace spreads requests evenly over time and over senders, of which one that is drawn by lot
+// A pace spreads requests evenly over time and over senders. One that is drawn by lot
 // begins: in a short time, not all of many have a turn.
 type pace struct {
 	begin, end time.Time

@@ -15,7 +15,7 @@ type fleet struct {
 	holders  int
 	policies []pool.Params // the first is in force; each holder hears of the next ones in order
 	opinions []int64       // limits that holders may infer, 0 for none; none at all without them
-	keys     int           // of requests, each of which has the limit for itself; 0 when the limit is of all requests
+	keys     int           // of requests, each with the whole limit for itself; 0 when the limit is of all requests
 
 	late    int   // of how many holders beats and answers take any time, and may be lost; otherwise a beat is one step
 	strays  bool  // a beat may arrive that was given up, or that arrived already, however long ago it was sent

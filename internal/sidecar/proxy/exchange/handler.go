@@ -39,8 +39,8 @@ type Exchange interface {
 type Fields interface {
 	// Get returns the first value of the field of that name, which is in lower case.
 	Get(name string) string
-	// Header returns the fields as net/http has them. What is changed in there is changed in
-	// the answer.
+	// Header returns the fields as net/http has them. A change of them changes the
+	// answer.
 	Header() http.Header
 }
 

@@ -141,7 +141,7 @@ func (c *conn) flush() {
 	}
 }
 
-// drop closes the connection. What reads from it notices.
+// drop closes the connection. Its reader notices.
 func (c *conn) drop() {
 	c.client.closed = true
 	c.client.room.Broadcast()

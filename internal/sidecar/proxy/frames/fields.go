@@ -28,8 +28,7 @@ func (f *Fields) Get(name string) string {
 	return ""
 }
 
-// Header returns the fields as net/http has them. What is changed in there is changed in the
-// answer.
+// Header returns the fields as net/http has them. A change of them changes the answer.
 func (f *Fields) Header() http.Header {
 	if f.header == nil {
 		f.header = make(http.Header, len(f.list))

@@ -140,8 +140,8 @@ func (h *half) end() {
 	h.stream.ended(h)
 }
 
-// finish says that the end is about to be sent. What comes with it, such as a slot that is free
-// again, is there before.
+// finish says that the end is about to be sent. Its effects, such as a slot that is free
+// again, are there before.
 func (h *half) finish() {
 	h.sent = true
 	h.stream.ending(h)

@@ -23,8 +23,8 @@ type Config struct {
 	NoMemory func(w http.ResponseWriter, r *http.Request)
 	// HeaderBytes and AnswerHeaderBytes bound the header of a request and that of an answer.
 	HeaderBytes, AnswerHeaderBytes uint32
-	// Calls are answered in the place of an app, where they are not nil. Of the other fields
-	// only HeaderBytes and Log count then.
+	// Calls are answered in the place of an app, where they are not nil. Then only HeaderBytes and
+	// Log of the other fields count.
 	Calls *Calls
 	Log   *slog.Logger
 }

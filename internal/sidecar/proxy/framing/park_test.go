@@ -58,11 +58,11 @@ func (s busyServer) wantTaken(t *testing.T, want int64) {
 // TestAParkedConnectionGoesOn with what may follow, and is parked again.
 func TestAParkedConnectionGoesOn(t *testing.T) {
 	for name, tc := range map[string]struct{ first, then string }{
-		"a request":                       {getRoot, getRoot},
-		"a body":                          {getRoot, postRoot},
-		"an empty line behind a body":     {postRoot, "\r\n" + getRoot},
-		"two requests":                    {getRoot, getRoot + getRoot},
-		"a request of which a part comes": {getRoot, getRoot[:20]},
+		"a request":                   {getRoot, getRoot},
+		"a body":                      {getRoot, postRoot},
+		"an empty line behind a body": {postRoot, "\r\n" + getRoot},
+		"two requests":                {getRoot, getRoot + getRoot},
+		"a part of a request":         {getRoot, getRoot[:20]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serveParking(t, 1<<20, soon, time.Hour)

@@ -62,7 +62,7 @@ func answerTo(c net.Conn) string {
 	return GoAway
 }
 
-// TurnAway sends the answer and ends what is sent. What the client still sends is read: closed
+// TurnAway sends the answer and ends what is sent. It reads on from the client: closed
 // with something unread the connection would be reset, and the answer may be lost.
 func TurnAway(c net.Conn, answer string) {
 	_ = c.SetWriteDeadline(time.Now().Add(refuseTime))

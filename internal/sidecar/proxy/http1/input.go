@@ -59,7 +59,7 @@ func (c *conn) Lend() []byte {
 	return c.in.buf
 }
 
-// TakeBack implements socket.Lender. What was read and not used is dropped.
+// TakeBack implements socket.Lender. Bytes that were read and not used are dropped.
 func (c *conn) TakeBack() {
 	s := c.scratch
 	if s == nil {

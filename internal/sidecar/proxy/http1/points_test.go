@@ -62,7 +62,7 @@ func TestARequestThatEndsAnywhereIsNotBegun(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatEndsAnywhereIsNotWhole to its client, whichever byte was the last. What came of it arrives.
+// TestAnAnswerThatEndsAnywhereIsNotWhole to its client, whichever byte was the last. The bytes that came arrive.
 func TestAnAnswerThatEndsAnywhereIsNotWhole(t *testing.T) {
 	const data = "0123456789"
 	for form, answer := range map[string]string{

@@ -97,7 +97,7 @@ func (r *relaying) write(part []byte) error {
 	return nil
 }
 
-// last sends the last part. What comes with the end, such as a slot that is free again, is there
+// last sends the last part. The effects of the end, such as a slot that is free again, are there
 // before.
 func (r *relaying) last(part []byte) error {
 	r.sent = r.uploaded()

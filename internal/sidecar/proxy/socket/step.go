@@ -37,8 +37,8 @@ func (s *IO) triesSend(fd uintptr) (over bool) {
 	return true
 }
 
-// asks looks whether the connection is silent, writes, and only then waits. What comes behind the
-// look makes the socket ready, so the answer is not missed.
+// asks looks whether the connection is silent, writes, and only then waits. Bytes that come after the
+// look make the socket ready, so the answer is not missed.
 func (s *IO) asks(fd uintptr) (over bool) {
 	if s.asked {
 		return s.receives(fd)

@@ -18,7 +18,7 @@ func Redis(ctx context.Context, logs string) (*Server, error) {
 	return RedisWith(ctx, Options{Logs: logs})
 }
 
-// RedisWith is Redis with options. What the arguments make the server keep is in its directory.
+// RedisWith is Redis with options. Files that the arguments make the server keep are in its directory.
 func RedisWith(ctx context.Context, o Options) (*Server, error) {
 	s, dir, err := o.prepare()
 	if err != nil {

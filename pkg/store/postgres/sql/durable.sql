@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS weir.counters_durable (
     since bigint NOT NULL DEFAULT 0 -- from when on all grants are known, whatever the memory says
 ) WITH (fillfactor = 50);
 
--- What the server remembers of durable counters, in one row, and the lease of its clock.
+-- The server's memory for durable counters, in one row, and the lease of its clock.
 CREATE TABLE IF NOT EXISTS weir.memory_durable (
     one      boolean     PRIMARY KEY DEFAULT true CHECK (one),
     server   timestamptz NOT NULL, -- the start of the server that last wrote the row

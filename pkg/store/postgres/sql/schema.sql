@@ -31,7 +31,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS weir.counters (
 
 CREATE INDEX IF NOT EXISTS counters_keep_until ON weir.counters (keep_until);
 
--- What the server remembers, in one row.
+-- The server's memory, in one row.
 CREATE UNLOGGED TABLE IF NOT EXISTS weir.memory (
     one    boolean     PRIMARY KEY DEFAULT true CHECK (one),
     server timestamptz NOT NULL, -- the start of the server that wrote since

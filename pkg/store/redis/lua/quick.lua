@@ -11,7 +11,7 @@ local head, command, fits = nil, nil, false
 local first, retention, min, want, buckets, max_delay, lifetime, p_since, recalled, doubtful
 local algorithm, limit, window, burst, offset, number, windowed
 
--- What the command made of a new counter last, by what its partition remembered: the text, when it
+-- The last result of the command on a new counter, by what its partition remembered: the text, when it
 -- ends, and the reply. New counters of a batch mostly become the same.
 local made_text, made_ends, made_reply, made_known, made_begun
 

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// Bounds of the connections, of which there are few: commands share them.
+// Bounds of the connections. There are few of them: commands share them.
 const (
 	maxConnections = 16
 	maxHeaders     = 16 << 10 // bytes
@@ -61,7 +61,7 @@ func New(o Options) (*Client, error) {
 	return &Client{transport: newTransport(o), one: base + "/", many: base + "/pipeline", token: "Bearer " + o.Token, host: u.Host}, nil
 }
 
-// notInToken keeps out what would end a header, or is no part of one.
+// notInToken reports characters that would end a header, or may not be part of one.
 func notInToken(r rune) bool { return r <= ' ' || r > '~' }
 
 func newTransport(o Options) *http.Transport {

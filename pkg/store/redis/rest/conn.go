@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A conn speaks the protocol of Redis to a client, and the API to the database. What was
-// written is sent when an answer is read for the first time, as a client does that has
+// A conn speaks the protocol of Redis to a client, and the API to the database. Written
+// commands are sent when an answer is read for the first time, as a client does that has
 // written all of a pipeline. All methods but Close and those that set deadlines belong to
 // one goroutine at a time.
 type conn struct {
