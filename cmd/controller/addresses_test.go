@@ -84,7 +84,7 @@ func TestAddressesThatAreDialled(t *testing.T) {
 			}
 			f, ok := errors.AsType[*store.Failure](err)
 			if err != nil && (!ok || strings.Contains(f.Why, tc.address)) {
-				t.Errorf("%v is no failure, or shows the address", err)
+				t.Errorf("%v is not a failure, or shows the address", err)
 			}
 			if err != nil && !strings.Contains(f.Why, "--allow-store-cidrs") && !strings.Contains(f.Why, "API server") {
 				t.Errorf("%q names no cure", f.Why)

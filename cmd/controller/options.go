@@ -120,7 +120,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 
 	flags.StringVar(&o.webhookHost, "webhook-host", "", "`address` the webhooks listen on; default: all")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "`port` the webhooks listen on")
-	flags.StringVar(&o.webhookClientCA, "webhook-client-ca", "", "PEM `file` of authorities: the webhooks answer only callers that have a certificate of one of them, which the API server needs a kubeconfig for, see its --admission-control-config-file; empty: whoever reaches the port")
+	flags.StringVar(&o.webhookClientCA, "webhook-client-ca", "", "PEM `file` of authorities: the webhooks answer only callers that have a certificate of one of them, which the API server needs a kubeconfig for, see its --admission-control-config-file; empty: any caller that reaches the port")
 	flags.StringVar(&o.mutatingWebhook, "mutating-webhook", "weir-injector", "`name` of the MutatingWebhookConfiguration whose CA bundle is kept up to date")
 	flags.StringVar(&o.validatingWebhook, "validating-webhook", "weir-validator", "`name` of the ValidatingWebhookConfiguration whose CA bundle is kept up to date")
 	flags.StringSliceVar(&o.certificateSANs, "certificate-sans", nil, "further DNS `names` or IP addresses of the serving certificate, comma-separated")

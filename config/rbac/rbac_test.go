@@ -112,7 +112,7 @@ func TestLeastPrivilege(t *testing.T) {
 			for _, resource := range g.Resources {
 				switch {
 				case everywhere && (resource == "secrets" || resource == "configmaps"):
-					t.Errorf("%s of other namespaces are none of the controller's business", resource)
+					t.Errorf("the controller may read %s of other namespaces", resource)
 				case everywhere && resource == "pods" && sets.New(g.Verbs...).HasAny(writing.UnsortedList()...):
 					t.Error("only the webhook changes pods, and only before they exist")
 				case strings.HasSuffix(resource, "webhookconfigurations") && len(g.ResourceNames) == 0:

@@ -216,11 +216,11 @@ func TestWhatIsWrongIsNamedAndNotShown(t *testing.T) {
 		"a user of Sentinels without one":   {sentinel, secret("sentinel-username", hidden), "sentinel-password of secret shop/db is missing"},
 		"no token over HTTP":                {policy.Store{Type: policy.RedisStore, REST: true, Address: "https://a", TLS: true, Secret: "shop/db"}, secret("token", hidden), "rest-token of secret shop/db is missing"},
 		"a token of two lines":              {policy.Store{Type: policy.RedisStore, REST: true, Address: "https://a", TLS: true, Secret: "shop/db"}, secret("rest-token", hidden+"\na"), "has characters that no token has"},
-		"an authority that is none":         {redis, secret("ca.crt", hidden), "ca.crt of secret shop/db holds no certificate"},
+		"text in place of an authority":     {redis, secret("ca.crt", hidden), "ca.crt of secret shop/db holds no certificate"},
 		"a certificate without its key":     {postgres, map[string][]byte{"tls.crt": certificate}, "tls.key of secret shop/db is missing"},
 		"a key without its certificate":     {redis, map[string][]byte{"tls.key": key}, "tls.crt of secret shop/db is missing"},
 		"the key of another certificate":    {redis, map[string][]byte{"tls.crt": certificate, "tls.key": other}, "tls.crt of secret shop/db and its tls.key are not a pair"},
-		"a certificate that is none":        {redis, secret("tls.crt", hidden, "tls.key", hidden), "tls.crt of secret shop/db and its tls.key are not a pair"},
+		"text in place of a certificate":    {redis, secret("tls.crt", hidden, "tls.key", hidden), "tls.crt of secret shop/db and its tls.key are not a pair"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := Opener{}.Open(tc.of, tc.secret)

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/slots"
 )
 
-// A Slot is one request in flight. It has to be released. The zero Slot is none.
+// A Slot is one request in flight. It has to be released. The zero Slot holds nothing.
 type Slot struct {
 	guard     *Guard
 	ticket    slots.Ticket

@@ -203,7 +203,7 @@ func segments(p string) []string {
 	return strings.FieldsFunc(path.Clean("/"+p), func(r rune) bool { return r == '/' })
 }
 
-// tokenOf returns a token that claims what the JSON says. Its signature is none.
+// tokenOf returns a token that claims what the JSON says. It has no valid signature.
 func tokenOf(claims string) string {
 	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }

@@ -85,8 +85,8 @@ type Key struct {
 }
 
 // sharedPart is how many values a sidecar tracks for each counter that others share. A
-// client that makes up values can have so much more of them admitted, and has to spend so
-// much less until it has shut out all others.
+// client that makes up values can have that multiple of them admitted, and has to spend
+// that fraction until it has shut out all others.
 const sharedPart = 8
 
 // SharedKeys returns how many counters the values share that a sidecar does not track, and

@@ -199,7 +199,7 @@ func (s Store) validateREST(errs *problems, path string) {
 	u, err := url.Parse(s.Address)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || strings.ContainsFunc(s.Address, notInURL):
-		errs.add(path+".address", "is no URL: write https and a host")
+		errs.add(path+".address", "is not a URL: write https and a host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		errs.add(path+".address", "has a user, a query or a fragment: write https, a host and a path")
 	case s.TLS != (u.Scheme == "https"):

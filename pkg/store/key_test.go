@@ -58,7 +58,7 @@ func TestValuesAreDividedOverSharedCounters(t *testing.T) {
 		}
 	}
 	if got := store.ShareOf("", 10) + store.ShareOf("no hash!", 10); got != 0 {
-		t.Errorf("what is no hash shares counter %d", got)
+		t.Errorf("a key without a hash shares counter %d", got)
 	}
 }
 

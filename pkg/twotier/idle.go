@@ -10,7 +10,7 @@ import (
 )
 
 // Without ReturnIdleAfter a key is idle when nobody asked for it in an eighth of its
-// shortest window, which is no shorter than this.
+// shortest window, which is not shorter than this.
 const (
 	idleFraction = 8
 	minIdle      = 100 * time.Millisecond

@@ -147,8 +147,8 @@ func (r *rollout) replace(ctx context.Context, old, with string) {
 	r.awaitReady(ctx, 4)
 }
 
-// judge looks at all windows since it was called last, until one uses the whole limit. So many
-// sidecars have to be of each version.
+// judge looks at all windows since it was called last, until one uses the whole limit. The
+// number of sidecars of each version has to be as given.
 func (r *rollout) judge(ctx context.Context, what string, older, newer int) {
 	GinkgoHelper()
 	By(what)

@@ -190,7 +190,7 @@ func TestALeaseThroughTheController(t *testing.T) {
 	}
 }
 
-// TestASlowStoreHoldsUpNothingElseOfItsStream, and so many leases wait for it and no more.
+// TestASlowStoreHoldsUpNothingElseOfItsStream, and only a bounded number of leases waits for it.
 func TestASlowStoreHoldsUpNothingElseOfItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newThrough()

@@ -21,7 +21,7 @@ type CredentialsError struct{ Cause error }
 
 // Error says what is wrong, and does not show a value.
 func (e *CredentialsError) Error() string {
-	return fmt.Sprintf("the credentials are no good: %v", e.Cause)
+	return fmt.Sprintf("the credentials cannot be used: %v", e.Cause)
 }
 
 // Unwrap returns the cause.

@@ -132,7 +132,7 @@ func TestALineFailsWithTheLastCause(t *testing.T) {
 }
 
 func TestAPlaceIsOpenedWithItsCredentials(t *testing.T) {
-	why := errors.New("the token is no good")
+	why := errors.New("the token is not valid")
 	w := &world{t: t, secrets: map[string]string{"": "1"}, roots: map[string]*root{}}
 	broken := New(Config{
 		Source: w,

@@ -184,7 +184,7 @@ func TestValidateDoubts(t *testing.T) {
 	}
 }
 
-// TestObeyedWarningsExempt: whoever adds the paths that warnings name gets the exemption, and
+// TestObeyedWarningsExempt: adding the paths that warnings name gives the exemption, and
 // no more warnings.
 func TestObeyedWarningsExempt(t *testing.T) {
 	for _, path := range []string{"/größe", "/gr%C3%B6%C3%9Fe", "/a b", "/a%20b", "/100%", "/100%25"} {

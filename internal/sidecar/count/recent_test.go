@@ -17,16 +17,16 @@ func TestRatesOfTheLastMinutes(t *testing.T) {
 		asked       float64
 		want        float64
 	}{
-		"a steady rate":                     {0, 0, func(m float64) float64 { return 60 * m }, 30, 60},
-		"in the first minute":               {0, 0, func(m float64) float64 { return 60 * m }, 0.5, 30},
-		"after the first minutes":           {0, 0, func(m float64) float64 { return 60 * m }, 2, 60},
-		"nothing for a half-life":           {0, 0, func(m float64) float64 { return 60 * min(m, 100) }, 105, 30},
-		"nothing for an hour":               {0, 0, func(m float64) float64 { return 60 * min(m, 100) }, 160, 60.0 / 4096},
-		"first asked for late":              {0, 100, func(m float64) float64 { return 60 * m }, 100, 60},
-		"first asked for late, and since":   {0, 100, func(m float64) float64 { return 60 * m }, 110, 60},
-		"asked for at once":                 {0, 0, func(float64) float64 { return 7 }, 0, 7},
-		"twice as much for one half-life":   {0, 0, func(m float64) float64 { return 60*m + 60*max(0, m-100) }, 105, 90},
-		"counts that are less are no units": {0, 0, func(m float64) float64 { return 60 * max(m, 100-m) }, 0.1, 6000},
+		"a steady rate":                       {0, 0, func(m float64) float64 { return 60 * m }, 30, 60},
+		"in the first minute":                 {0, 0, func(m float64) float64 { return 60 * m }, 0.5, 30},
+		"after the first minutes":             {0, 0, func(m float64) float64 { return 60 * m }, 2, 60},
+		"nothing for a half-life":             {0, 0, func(m float64) float64 { return 60 * min(m, 100) }, 105, 30},
+		"nothing for an hour":                 {0, 0, func(m float64) float64 { return 60 * min(m, 100) }, 160, 60.0 / 4096},
+		"first asked for late":                {0, 100, func(m float64) float64 { return 60 * m }, 100, 60},
+		"first asked for late, and since":     {0, 100, func(m float64) float64 { return 60 * m }, 110, 60},
+		"asked for at once":                   {0, 0, func(float64) float64 { return 7 }, 0, 7},
+		"twice as much for one half-life":     {0, 0, func(m float64) float64 { return 60*m + 60*max(0, m-100) }, 105, 90},
+		"counts that become less add nothing": {0, 0, func(m float64) float64 { return 60 * max(m, 100-m) }, 0.1, 6000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recent

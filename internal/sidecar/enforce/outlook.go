@@ -36,7 +36,7 @@ func (e *QueryError) Unwrap() error { return e.Err }
 
 // Peek returns how each query would fare, were it made now. It takes no units, makes no
 // counter and counts nothing. The error is a *QueryError with one of Check's; a store that is
-// away is no error, but Outlook.Unread.
+// away is not an error, but Outlook.Unread.
 func (e *Enforcer) Peek(ctx context.Context, qs []Query) ([]Outlook, error) {
 	t := e.enter()
 	defer t.leave()

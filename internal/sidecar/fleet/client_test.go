@@ -293,7 +293,7 @@ func TestWithoutAStreamTheStoreIsAwayAtOnce(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
-// TestALeaseEndsWithItsStream, whose end is known by then: a window that is open has to be told
+// TestALeaseEndsWithItsStream, whose end is known by then: a window that is open has to be reported
 // from one that begins after the leader was lost.
 func TestALeaseEndsWithItsStream(t *testing.T) {
 	c := newController(t)

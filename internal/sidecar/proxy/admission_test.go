@@ -144,7 +144,7 @@ func TestResponsesSayWhatTheirRequestsCost(t *testing.T) {
 					t.Fatalf("got %s", res.Status)
 				}
 				if said := res.Header.Get("X-Used") + res.Trailer.Get("X-Used"); tc.want != 10 && said == "" {
-					t.Error("the client is not told")
+					t.Error("the client gets no such answer")
 				}
 				if n := admittedOf(e); n != tc.want {
 					t.Errorf("counted %d units, want %d", n, tc.want)

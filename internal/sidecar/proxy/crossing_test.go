@@ -77,7 +77,7 @@ func TestWhatBecomesOfARequestOverHTTP2IsReported(t *testing.T) {
 				leave()
 			}
 			if got := outcomeOf(t, k); got != tc.want {
-				t.Errorf("the guard was told %d, want %d", got, tc.want)
+				t.Errorf("the guard was sent %d, want %d", got, tc.want)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func TestTheFieldsOfEveryAlgorithm(t *testing.T) {
 			twotier.Decision{Limit: 10, ResetAfter: 900 * time.Millisecond, RetryAfter: 900 * time.Millisecond},
 			`"l";q=10;w=1`, `"l";r=0;t=1`, "10 per 1s",
 		},
-		"the rate that binds is told": {
+		"the rate that binds is shown": {
 			limiter.Params{Rates: []limiter.Rate{perSecond, {Limit: 100, Window: 60 * limiter.Second}}},
 			nil,
 			twotier.Decision{Limit: 100, ResetAfter: 40 * time.Second, RetryAfter: 40 * time.Second},

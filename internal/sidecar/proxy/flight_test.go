@@ -131,7 +131,7 @@ func TestWhatBecomesOfARequestIsTold(t *testing.T) {
 				converse(t, address, fmt.Sprintf(tc.request, tc.path), tc.leaves)
 			}
 			if got := outcomeOf(t, k); got != tc.want {
-				t.Errorf("the guard was told %d, want %d", got, tc.want)
+				t.Errorf("the guard was sent %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestWhatBecomesOfACallIsTold(t *testing.T) {
 				tc.call(ctx, healthpb.NewHealthClient(conn))
 			}
 			if got := outcomeOf(t, k); got != tc.want {
-				t.Errorf("the guard was told %d, want %d", got, tc.want)
+				t.Errorf("the guard was sent %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -317,7 +317,7 @@ func TestRefusalsOfAPoolSayWhy(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 			if strings.Contains(body, "cache:6379") {
-				t.Errorf("a client is told of a server: %s", body)
+				t.Errorf("a client gets a message about a server: %s", body)
 			}
 			_, err := healthClient(t, address).Check(t.Context(), new(healthpb.HealthCheckRequest))
 			if status.Code(err) != tc.grpcCode {

@@ -57,7 +57,7 @@ func TestTunnelsGiveTheirSlotBack(t *testing.T) {
 				t.Errorf("%d slots are held", held)
 			}
 			if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Fatalf("the end of the app is told as %v", err)
+				t.Fatalf("the end of the app is reported as %v", err)
 			}
 			left := time.Now()
 			if aborts {

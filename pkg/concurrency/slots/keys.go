@@ -8,7 +8,7 @@ package slots
 // requests. Those that wait are in the queue of a Table, too, which bounds how many and how long.
 type Keys struct {
 	inFlight map[string]int64
-	with     []int // how many keys have so many in flight, by that number
+	with     []int // how many keys have a number of requests in flight, by that number
 	most     int64
 	peak     peak
 

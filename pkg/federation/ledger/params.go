@@ -48,7 +48,7 @@ type Member struct {
 	// members is at most Limit. Kept units of it are never lent to others, even when
 	// the member does not ask: 0 to Nominal.
 	Nominal, Kept int64
-	// Borrowing is the most the member gets beyond Nominal; less than 0 is no bound.
+	// Borrowing is the most the member gets beyond Nominal; less than 0 sets none.
 	Borrowing int64
 }
 

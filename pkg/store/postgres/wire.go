@@ -40,7 +40,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// A reply of weir.step has so many integers, and so many more for each window.
+// The integers of a reply of weir.step: those of the whole, and those of each window.
 const head, perWindow = 11, 7
 
 // replySize returns how long the reply is that a list begins with, by what it says, or more than there is.

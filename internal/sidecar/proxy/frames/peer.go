@@ -27,7 +27,7 @@ const (
 	tableBytes  = 4 << 10
 	firstWindow = 65535 // RFC 9113, section 6.9.2
 	maxWindow   = 1<<31 - 1
-	// refund is how much was passed on before its sender is told that it may send more.
+	// refund is how much was passed on before its sender is sent leave for more.
 	refund = 8 << 10
 )
 

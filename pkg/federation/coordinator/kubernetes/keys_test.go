@@ -225,7 +225,7 @@ func TestTheNextLeaderTakesWhatWasSetAsideForGranted(t *testing.T) {
 	}
 }
 
-// TestNoKeyIsGrantedAnything asks in the name of one that is no member, and of a window that
+// TestNoKeyIsGrantedAnything asks in the name of one that is not a member, and of a window that
 // began before the memory did.
 func TestNoKeyIsGrantedAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

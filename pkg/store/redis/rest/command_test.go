@@ -25,22 +25,22 @@ func TestParse(t *testing.T) {
 		want string // commands, and what is left
 		err  bool
 	}{
-		"nothing":                {nil, "[] ", false},
-		"one":                    {written([]string{"GET", "a b"}), `[["get" "a b"]] `, false},
-		"an empty word":          {written([]string{"GET", ""}), `[["get" ""]] `, false},
-		"two":                    {written([]string{"TIME"}, []string{"PING"}), `[["time"] ["ping"]] `, false},
-		"one and a half":         {append(written([]string{"TIME"}), "*1\r\n$4\r\nPI"...), `[["time"]] *1 $4 PI`, false},
-		"a script":               {written([]string{"EVALSHA", "ab", "1", "k", "k", "\x00"}), `[["evalsha" "ab" "1" "k" "6b" "00"]] `, false},
-		"a script without keys":  {written([]string{"eval", "return 1", "0"}), `[["eval" "return 1" "0"]] `, false},
-		"a script of fewer keys": {written([]string{"eval", "return 1", "2", "a"}), "", true},
-		"a script of no number":  {written([]string{"eval", "return 1", "x"}), "", true},
-		"a script of a few":      {written([]string{"eval", "return 1", "-1"}), "", true},
-		"a short script":         {written([]string{"eval", "return 1"}), "", true},
-		"another protocol":       {[]byte("GET / HTTP/1.1\r\n"), "", true},
-		"no words":               {[]byte("*0\r\n"), "", true},
-		"a number that is none":  {[]byte("*x\r\n"), "", true},
-		"another kind of word":   {[]byte("*1\r\n:1\r\n"), "", true},
-		"bytes":                  {written([]string{"GET", "\xff"}), "", true},
+		"nothing":                     {nil, "[] ", false},
+		"one":                         {written([]string{"GET", "a b"}), `[["get" "a b"]] `, false},
+		"an empty word":               {written([]string{"GET", ""}), `[["get" ""]] `, false},
+		"two":                         {written([]string{"TIME"}, []string{"PING"}), `[["time"] ["ping"]] `, false},
+		"one and a half":              {append(written([]string{"TIME"}), "*1\r\n$4\r\nPI"...), `[["time"]] *1 $4 PI`, false},
+		"a script":                    {written([]string{"EVALSHA", "ab", "1", "k", "k", "\x00"}), `[["evalsha" "ab" "1" "k" "6b" "00"]] `, false},
+		"a script without keys":       {written([]string{"eval", "return 1", "0"}), `[["eval" "return 1" "0"]] `, false},
+		"a script of fewer keys":      {written([]string{"eval", "return 1", "2", "a"}), "", true},
+		"a script of no number":       {written([]string{"eval", "return 1", "x"}), "", true},
+		"a script of a few":           {written([]string{"eval", "return 1", "-1"}), "", true},
+		"a short script":              {written([]string{"eval", "return 1"}), "", true},
+		"another protocol":            {[]byte("GET / HTTP/1.1\r\n"), "", true},
+		"no words":                    {[]byte("*0\r\n"), "", true},
+		"a word in place of a number": {[]byte("*x\r\n"), "", true},
+		"another kind of word":        {[]byte("*1\r\n:1\r\n"), "", true},
+		"bytes":                       {written([]string{"GET", "\xff"}), "", true},
 	} {
 		commands, rest, err := parse(tc.in)
 		if got := fmt.Sprintf("%q %s", commands, strings.Join(strings.FieldsFunc(string(rest), func(r rune) bool { return r <= ' ' }), " ")); err == nil && got != tc.want {

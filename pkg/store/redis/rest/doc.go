@@ -9,7 +9,7 @@
 //	POST /pipeline  [["GET", "a"], ["TIME"]]   [{"result": "MQ=="}, {"error": "ERR ..."}]
 //
 // Answers are binary: strings come in base64. Requests are texts, so the arguments of a
-// script go in hexadecimal, and the script has to decode them; anything else that is no
+// script go in hexadecimal, and the script has to decode them; anything else that is not
 // text is an error before it is sent. A request is sent once. When no answer comes, its
 // commands may still have been carried out.
 package rest

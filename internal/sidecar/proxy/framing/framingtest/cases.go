@@ -151,7 +151,7 @@ func mutate(random *rand.Rand, request string) string {
 		lines := strings.SplitAfter(request, "\r\n")
 		i := random.IntN(len(lines))
 		return strings.Join(lines[:i], "") + strings.Join(lines[i+1:], "") + " "
-	default: // an end of a line that is none
+	default: // a wrong end of a line
 		ends := []string{"\n", "\r", "\r\r\n", "\n\r", " \r\n", "\x0b\r\n"}
 		return strings.Replace(request, "\r\n", ends[random.IntN(len(ends))], 1+random.IntN(2))
 	}
