@@ -32,7 +32,7 @@ func TestReset(t *testing.T) {
 	}
 	kept := annotation()
 	for want, args := range map[string][]string{
-		"name one of per-tenant":       {p.Name, "absent"},
+		"the policy has per-tenant":    {p.Name, "absent"},
 		"the value has 2 parts":        {p.Name, "per-tenant", "--value", "a,b"},
 		"choose another with -n":       {"absent", "per-tenant"},
 		"accepts 2 arg(s), received 1": {p.Name},

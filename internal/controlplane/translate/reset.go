@@ -44,7 +44,7 @@ func ResetOf(p *v1alpha1.RateLimitPolicy, translated *policy.Policy) (Reset, err
 		}
 		return resetOfValue(l, value)
 	}
-	return Reset{}, fmt.Errorf("there is no limit %q: name one of %s", name, strings.Join(names, ", "))
+	return Reset{}, fmt.Errorf("there is no limit %q: the policy has %s", name, strings.Join(names, ", "))
 }
 
 func resetOfValue(l *policy.Limit, given string) (Reset, error) {

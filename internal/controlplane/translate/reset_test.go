@@ -40,7 +40,7 @@ func TestResetOf(t *testing.T) {
 		"pair=bob,2001:db8::0:1@1": {"pair", policy.Value{"bob", "2001:db8::/64"}, ""},
 		"all":                      {err: "write limit@request or limit=value@request"},
 		"all@":                     {err: "write limit@request or limit=value@request"},
-		"some@1":                   {err: `there is no limit "some": name one of all, user, pair, world`},
+		"some@1":                   {err: `there is no limit "some": the policy has all, user, pair, world`},
 		"all=alice@1":              {err: "leave the value out, as in all@request"},
 		"user@1":                   {"user", nil, ""},
 		"pair=bob@1":               {err: "the value has 1 parts, but the key of limit pair has 2"},
