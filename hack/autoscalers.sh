@@ -19,3 +19,9 @@ unpacked() {
 adapter=$(unpacked sigs.k8s.io/prometheus-adapter@v0.12.0 h1:e29A6BIwA/NKxPZeuamBMHJsvz0sSUXTb92Obg7RMV4=)
 echo "building prometheus-adapter (about 4 minutes the first time)" >&2
 CGO_ENABLED=0 go -C "$adapter" build -trimpath -o "$target/prometheus-adapter" ./cmd/adapter
+
+keda=$(unpacked github.com/kedacore/keda/v2@v2.21.0 h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps=)
+echo "building KEDA (about 9 minutes the first time)" >&2
+CGO_ENABLED=0 go -C "$keda" build -trimpath -o "$target/keda-operator" ./cmd/operator
+CGO_ENABLED=0 go -C "$keda" build -trimpath -o "$target/keda-adapter" ./cmd/adapter
+cat "$keda"/config/crd/bases/*.yaml >"$target/keda-crds.yaml"

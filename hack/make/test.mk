@@ -88,9 +88,9 @@ test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UP
 	KUBEBUILDER_ASSETS=$(ASSETS) UPGRADE_CHECKOUT=$(CACHE)/upgrade $(SEALED) $(GINKGO) --timeout 15m --label-filter upgrade --tags fleet ./test/fleet
 
 .PHONY: test-autoscaling
-test-autoscaling: deps assets build demo-programs fleet-modules sealed $(TOOLS)/.autoscalers ## Scale an app by config/autoscaling, with prometheus-adapter, Prometheus and the controllers of Kubernetes (about 2 minutes)
+test-autoscaling: deps assets build demo-programs fleet-modules sealed $(TOOLS)/.autoscalers ## Scale an app by config/autoscaling, with prometheus-adapter and then with KEDA, Prometheus and the controllers of Kubernetes (about 4 minutes)
 	@hack/deps.sh prometheus
-	KUBEBUILDER_ASSETS=$(ASSETS) PROMETHEUS_ADAPTER=$(TOOLS)/prometheus-adapter $(SEALED) $(GINKGO) --timeout 15m --label-filter autoscaling --tags fleet ./test/fleet
+	KUBEBUILDER_ASSETS=$(ASSETS) AUTOSCALERS=$(TOOLS) $(SEALED) $(GINKGO) --timeout 15m --label-filter autoscaling --tags fleet ./test/fleet
 
 .PHONY: test-demo
 test-demo: deps assets build demo-programs sealed ## Run each scene of the demo for some seconds, and prove that nothing of it leaves this machine

@@ -26,7 +26,7 @@ import (
 // autoscaling labels what `make test-autoscaling` alone runs.
 var autoscaling = Label("autoscaling")
 
-// Of the shop whose pods are scaled. Its pool has a slot for each of the most pods, and refuses
+// The shop whose pods are scaled. Its pool has a slot for each of the most pods, and refuses
 // what its backend cannot bear.
 const (
 	fewestPods  = 4 // of config/autoscaling
@@ -53,10 +53,10 @@ spec:
 )
 
 // openScaledShop starts a cluster with the controller of HorizontalPodAutoscalers, and in it a shop
-// of the samples' names whose pool refuses requests.
-func openScaledShop(ctx context.Context) (*shop, *metrics) {
+// of the samples' names whose pool refuses requests. Its files are below the directory name.
+func openScaledShop(ctx context.Context, name string) (*shop, *metrics) {
 	GinkgoHelper()
-	dir := filepath.Join(workDir, "autoscaling")
+	dir := filepath.Join(workDir, name)
 	front := newIdentity("front-proxy")
 	s := openShopIn(ctx, openSiteOf(ctx, "", devcluster.Config{
 		Root: root, Assets: os.Getenv(assets), Dir: dir,
@@ -126,9 +126,16 @@ func (s *shop) scales(ctx context.Context, autoscaler string) {
 
 var _ = Describe("An autoscaler", autoscaling, func() {
 	It("adds pods by the metrics of prometheus-adapter while a pool refuses requests", func(ctx SpecContext) {
-		s, m := openScaledShop(ctx)
+		s, m := openScaledShop(ctx, "prometheus-adapter")
 		m.serveByAdapter(ctx)
 		Expect(s.cluster.Apply(ctx, sample("hpa.yaml"))).To(Succeed())
 		s.scales(ctx, "checkout")
+	}, SpecTimeout(6*time.Minute))
+
+	It("adds pods by KEDA, which asks Prometheus itself, while a pool refuses requests", func(ctx SpecContext) {
+		s, m := openScaledShop(ctx, "keda")
+		m.serveByKEDA(ctx)
+		Expect(s.cluster.Apply(ctx, sample("keda.yaml"))).To(Succeed())
+		s.scales(ctx, "keda-hpa-checkout") // the name that KEDA gives
 	}, SpecTimeout(6*time.Minute))
 })

@@ -119,19 +119,23 @@ func (m *metrics) start(program string, args ...string) {
 	GinkgoHelper()
 	server, err := process.Start(process.Spec{
 		Path: program, Args: args, Log: filepath.Join(m.dir, "logs", filepath.Base(program)+".log"),
-		Env: append(os.Environ(), "KUBECONFIG="+m.cluster.Kubeconfig, "HTTP_PROXY="+m.prometheus, "POD_NAMESPACE=weir-system", "WATCH_NAMESPACE="),
+		Env: append(os.Environ(), "KUBECONFIG="+m.cluster.Kubeconfig, "HTTP_PROXY="+m.prometheus,
+			"KUBE_CACHE_MUTATION_DETECTOR=false", // KEDA changes objects of its caches
+			"POD_NAMESPACE=weir-system", "KEDA_CLUSTER_OBJECT_NAMESPACE=weir-system", "WATCH_NAMESPACE="),
 	})
 	Expect(err).NotTo(HaveOccurred(), "run the spec with `make test-autoscaling`, which builds it")
 	DeferCleanup(server.Kill)
 }
 
-// serve starts an adapter, which gets a port and certificates, and registers it.
-func (m *metrics) serve(ctx context.Context, program string, args ...string) {
+// ofAutoscalers returns the path of a file that hack/autoscalers.sh writes.
+func ofAutoscalers(name string) string { return filepath.Join(os.Getenv("AUTOSCALERS"), name) }
+
+// serve starts an adapter, which gets a port, and registers it.
+func (m *metrics) serve(ctx context.Context, program string, own identity, args ...string) {
 	GinkgoHelper()
 	address, err := freeport.Address()
 	Expect(err).NotTo(HaveOccurred())
 	_, port, _ := strings.Cut(address, ":")
-	own := newIdentity("adapter")
 	m.start(program, append([]string{
 		"--secure-port=" + port, "--bind-address=127.0.0.1", "--tls-cert-file=" + own.file("tls.crt"), "--tls-private-key-file=" + own.file("tls.key"),
 		"--lister-kubeconfig=" + m.cluster.Kubeconfig, "--authentication-kubeconfig=" + m.cluster.Kubeconfig, "--authorization-kubeconfig=" + m.cluster.Kubeconfig,
@@ -154,7 +158,7 @@ func (m *metrics) serveByAdapter(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	config := filepath.Join(GinkgoT().TempDir(), "config.yaml")
 	Expect(os.WriteFile(config, rules, 0o600)).To(Succeed())
-	m.serve(ctx, os.Getenv("PROMETHEUS_ADAPTER"), "--config="+config, "--metrics-relist-interval=1m",
+	m.serve(ctx, ofAutoscalers("prometheus-adapter"), newIdentity("adapter"), "--config="+config, "--metrics-relist-interval=1m",
 		fmt.Sprintf("--prometheus-url=%s:%d", values.Prometheus.URL, values.Prometheus.Port))
 }
 
