@@ -51,9 +51,9 @@ func (k *Enforcer) ask(ctx context.Context, all *together, p *inForce, r *policy
 	}
 	partition, ignore := p.Partition(r), p.Ignore(r) // before there is a slot to lose
 	value, outcome, missing := p.Value(r)
-	switch {
-	case outcome == policy.Counted:
-	case outcome == policy.Skipped:
+	switch outcome {
+	case policy.Counted:
+	case policy.Skipped:
 		return Slot{}, nil, true
 	default:
 		return Slot{}, p.without(missing), true
