@@ -109,6 +109,28 @@ func TestAValueStaysWhereItIsCounted(t *testing.T) {
 	}
 }
 
+// TestAValueThatSharesACounterHasTheSmallerLimit of its override and of all.
+func TestAValueThatSharesACounterHasTheSmallerLimit(t *testing.T) {
+	for name, tc := range map[string]struct{ own, all, want int64 }{
+		"an override of fewer":         {4, 10, 4},
+		"a limit of all that is fewer": {500, 7, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook()
+			w := keys.Window{Index: 1, Pool: 10, Keys: 1}
+			b.Take(w, ask("own", 1))
+			w.Overrides = overrides(map[string]int64{"x": tc.own})
+			b.Take(w, ask("own", 1))
+			w.Pool = tc.all
+			a := ask("x", 1)
+			a.Want = 1000
+			if g := b.Take(w, a); g.Units != tc.want {
+				t.Errorf("%+v, want %d units", g, tc.want)
+			}
+		})
+	}
+}
+
 // TestAnOverrideHasABlockOfItsOwn: a large limit would need very many writes by the block of all.
 func TestAnOverrideHasABlockOfItsOwn(t *testing.T) {
 	b := newBook()
