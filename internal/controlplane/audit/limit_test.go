@@ -218,3 +218,32 @@ func TestAnOlderWindowThatStaysUnknownHidesNoneThatIsKnown(t *testing.T) {
 		t.Errorf("figures = %+v, %+v; want the later window", got, got.Overshoot)
 	}
 }
+
+// TestWhatIsAnotherPromise of the same generation.
+func TestWhatIsAnotherPromise(t *testing.T) {
+	of := func(limit int64) Promise {
+		return Promise{Rates: []limiter.Rate{{Limit: limit, Window: limiter.Second}}}
+	}
+	promised := func(change func(*Config)) *Config {
+		c := &Config{Generation: 1, Promise: of(100), Keyed: true, Clusters: 2, Overrides: map[string]Promise{"x": of(500)}}
+		change(c)
+		return c
+	}
+	same := promised(func(*Config) {})
+	for name, tc := range map[string]struct {
+		other *Config
+		want  bool
+	}{
+		"none":                 {promised(func(*Config) {}), true},
+		"another limit":        {promised(func(c *Config) { c.Promise = of(101) }), false},
+		"no key":               {promised(func(c *Config) { c.Keyed = false }), false},
+		"more clusters":        {promised(func(c *Config) { c.Clusters = 3 }), false},
+		"another override":     {promised(func(c *Config) { c.Overrides["x"] = of(501) }), false},
+		"an override less":     {promised(func(c *Config) { c.Overrides = nil }), false},
+		"another carried unit": {promised(func(c *Config) { c.Carry = 1 }), true},
+	} {
+		if got := same.promisesAs(tc.other); got != tc.want {
+			t.Errorf("%s: the same is %v", name, got)
+		}
+	}
+}
