@@ -15,7 +15,6 @@ const mb = 1e6
 // process is one that keeps 200 MB, which takes a quarter of a second to collect.
 type process struct {
 	usage
-	growth int
 }
 
 // pass lets time pass in which the process allocates so much in a second.

@@ -79,35 +79,15 @@ func (t *term) enterReport(s *session, r *fleetpb.Report) (wrong []rejection) {
 		if !by.has(name.policy) {
 			continue // any longer, or not yet
 		}
-		report, ok, errs := reportFrom(l)
-		learned, failed := learningFrom(l, now)
-		keys, unread := keysFullFrom(l)
-		for _, err := range append(errs, failed, unread) {
+		errs, doubtful := said.read(s, name, l, now)
+		for _, err := range errs {
 			if err != nil {
 				wrong = append(wrong, rejection{kind: reportRow, of: name, err: shortened(err.Error(), maxErrorText) + cure})
 			}
 		}
-		if len(errs) > 0 {
+		if doubtful {
 			doubted = append(doubted, name)
 		}
-		if !ok {
-			continue
-		}
-		report.Rows = append(said.reports[name].Rows, report.Rows...) // much to say comes in parts
-		report.Hottest = append(said.reports[name].Hottest, report.Hottest...)
-		said.reports[name] = report
-		storeError, matched := shortened(l.GetStoreError(), maxErrorText), matchesFrom(l)
-		if failed == nil && unread == nil && s.knows(name, storeError, learned, keys, matched) {
-			continue
-		}
-		said.storeErrors[name] = storeError
-		if failed == nil {
-			said.learning[name] = learned
-		}
-		if unread == nil {
-			said.full[name] = keys
-		}
-		said.matches[name] = matched
 	}
 	if r.GetMore() && s.spoken == nil {
 		s.spoken = map[limitName]struct{}{}
@@ -134,6 +114,34 @@ type heard struct {
 	learning    map[limitName]Learning
 	full        map[limitName]KeysFull
 	matches     map[limitName]matches
+}
+
+// read adds what a row says of a limit, but for what the session knows already. It returns errors, some
+// nil, of what cannot be read, and whether units that the limit admitted are among that.
+func (h *heard) read(s *session, name limitName, l *fleetpb.LimitReport, now time.Time) (errs []error, doubtful bool) {
+	report, ok, errs := reportFrom(l)
+	doubtful = len(errs) > 0
+	learned, failed := learningFrom(l, now)
+	keys, unread := keysFullFrom(l)
+	errs = append(errs, failed, unread)
+	if !ok {
+		return errs, doubtful
+	}
+	report.Rows = append(h.reports[name].Rows, report.Rows...) // much to say comes in parts
+	report.Hottest = append(h.reports[name].Hottest, report.Hottest...)
+	h.reports[name] = report
+	storeError, matched := shortened(l.GetStoreError(), maxErrorText), matchesFrom(l)
+	if failed == nil && unread == nil && s.knows(name, storeError, learned, keys, matched) {
+		return errs, doubtful
+	}
+	h.storeErrors[name], h.matches[name] = storeError, matched
+	if failed == nil {
+		h.learning[name] = learned
+	}
+	if unread == nil {
+		h.full[name] = keys
+	}
+	return errs, doubtful
 }
 
 // heards are used again, since thousands of sidecars report each second, and most name a limit or two.

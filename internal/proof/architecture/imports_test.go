@@ -138,7 +138,7 @@ var rules = map[string]rule{
 		why:      "what they say is set beside the truth of simulated fleets, in virtual time",
 		packages: []string{"./internal/controlplane/audit"},
 		onlyDirect: []string{
-			"cmp", "iter", "maps", "math", "slices", "time",
+			"cmp", "iter", "maps", "math", "slices", "time", "unique", "reflect", // which unique.Make needs
 			module + "/pkg/limiter", module + "/pkg/federation/ledger", module + "/internal/controlplane/audit", module + "/internal/controlplane/audit/meter",
 		},
 	},
@@ -146,7 +146,7 @@ var rules = map[string]rule{
 		why:        "each kind of object is measured by itself",
 		packages:   []string{"./internal/controlplane/audit"},
 		except:     []string{"./internal/controlplane/audit/budgetaudit", "./internal/controlplane/audit/poolaudit"},
-		onlyDirect: []string{"cmp", "iter", "maps", "math", "slices", "time", module + "/pkg/limiter", module + "/internal/controlplane/audit/meter"},
+		onlyDirect: []string{"cmp", "iter", "maps", "math", "slices", "time", "unique", "reflect", module + "/pkg/limiter", module + "/internal/controlplane/audit/meter"},
 	},
 	"the data plane and the control plane meet in the protocol": {
 		why:      "each can be read, built and released without the other",
