@@ -11,7 +11,8 @@ const (
 	// 45 KiB by BenchmarkStreams of the coordinator, and garbage: with less room for
 	// that, the runtime collects all the time.
 	podBytes = 64 << 10
-	// limitBytes is what each limit more takes, 1.3 KiB by `make scale` with a hundred, and garbage.
+	// limitBytes is what each limit more takes: 1.1 KiB by `make scale` with a hundred, and more
+	// while all connect.
 	limitBytes = 2 << 10
 	// pendingBytes is what a connection takes that shook hands and sends nothing.
 	pendingBytes = 40 << 10
