@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -61,7 +62,15 @@ func (b *Book) edited(w Window) {
 			b.own.least[o.Hash] = min(before, after)
 		}
 	}
+	if len(b.own.least) > maxEdited {
+		maps.DeleteFunc(b.own.least, func(hash string, _ int64) bool { _, granted := b.had[hash]; return !granted })
+	}
 }
+
+// maxEdited is of how many keys the smallest limit is kept although they were granted nothing by
+// themselves: a window may be long, and its overrides others every second. A key that is forgotten
+// has the limit that holds, which is no more than the largest that did.
+const maxEdited = 4 * ledger.MaxOverrides
 
 // same reports whether two lists are equal, at once where they are one.
 func same(a, b []ledger.Override) bool {
