@@ -32,16 +32,33 @@ func (v *Values) Override(overrides []ledger.Override, now limiter.Instant) {
 	}
 	v.held = append(v.held, version{overrides: overrides, from: from, until: limiter.MaxInstant, seen: now})
 	oldest := limiter.Instant(int64(now) - maxValueRows*int64(v.window))
-	v.held = slices.DeleteFunc(v.held, func(o version) bool { return o.until < oldest })
-	v.review()
+	v.held = slices.DeleteFunc(v.held, func(o version) bool { return o.until < oldest && !v.counts(&o) })
+	for _, w := range v.windows {
+		w.fresh = w.fresh && end(v.window, w.index) <= from
+	}
+}
+
+// counts reports whether the version may have held in a window that is remembered.
+func (v *Values) counts(o *version) bool {
+	for index := range v.windows {
+		if o.in(v.window, index) {
+			return true
+		}
+	}
+	return false
+}
+
+// in reports whether the version may have held in the window.
+func (o *version) in(window limiter.Micros, index int64) bool {
+	return o.until >= limiter.Instant(index*int64(window)) && o.from < end(window, index)
 }
 
 // own returns the limits of values that had their own in a window.
 func (v *Values) own(w *valueWindow) map[string]int64 {
-	start := limiter.Instant(w.index * int64(v.window))
 	own, times, versions := map[string]int64{}, map[string]int{}, 0
-	for _, o := range v.held {
-		if o.until < start || o.from >= end(v.window, w.index) {
+	for i := range v.held {
+		o := &v.held[i]
+		if !o.in(v.window, w.index) {
 			continue
 		}
 		versions++
