@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,14 +23,24 @@ type Audits struct {
 	clock func() limiter.Instant
 
 	mu   sync.Mutex
-	byID map[string]*budgetaudit.Values
+	byID map[string]*audited
 }
+
+// An audited budget was asked for at an instant last.
+type audited struct {
+	*budgetaudit.Values
+	asked limiter.Instant
+}
+
+// unasked is for how long a budget is remembered that no member asks for, although each looks every
+// few seconds: the object was deleted, or its id is another.
+const unasked = 3600 * limiter.Second
 
 // NewAudits returns audits of nothing yet.
 func NewAudits() *Audits {
 	return &Audits{
 		clock: func() limiter.Instant { return limiter.Instant(time.Now().UnixMicro()) },
-		byID:  map[string]*budgetaudit.Values{},
+		byID:  map[string]*audited{},
 	}
 }
 
@@ -48,9 +59,11 @@ func (a *Audits) ReportKeys(_ context.Context, id, member string, p ledger.Param
 	now := a.clock()
 	v := a.byID[id]
 	if v == nil || v.Window() != p.Window {
-		v = budgetaudit.NewValues(p.Window, now)
+		maps.DeleteFunc(a.byID, func(_ string, v *audited) bool { return now.Sub(v.asked) > unasked })
+		v = &audited{Values: budgetaudit.NewValues(p.Window, now)}
 		a.byID[id] = v
 	}
+	v.asked = now
 	v.List(p.Names(), now)
 	v.Override(p.Overrides, now)
 	if row != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit/budgetaudit"
 	"github.com/weir-dev/weir/internal/federationpb"
 	"github.com/weir-dev/weir/internal/testing/fieldtest"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
@@ -57,6 +58,25 @@ func TestMembersMeasureValuesOverTheWire(t *testing.T) {
 	audits.Reset()
 	if a := report(b, nil); len(a.Outcomes) != 0 {
 		t.Errorf("%+v is known after another hub may have been asked", a)
+	}
+}
+
+// TestAuditsThatNobodyAsksForAreForgotten when another budget is audited.
+func TestAuditsThatNobodyAsksForAreForgotten(t *testing.T) {
+	a, now := NewAudits(), limiter.Instant(0)
+	a.clock = func() limiter.Instant { return now }
+	report := func(id string) {
+		_, _ = a.ReportKeys(t.Context(), id, "a", ledger.Params{Window: limiter.Second, Limit: 1}, nil)
+	}
+	for hour := range 5 {
+		for minute := range 60 {
+			now = limiter.Instant(60*hour+minute) * 60 * limiter.Instant(limiter.Second)
+			report("stays")
+			report(fmt.Sprintf("one/%d", hour))
+		}
+	}
+	if _, stays := a.byID["stays"]; !stays || len(a.byID) != 3 {
+		t.Errorf("%d budgets are remembered, want those of the last hour and of the one before", len(a.byID))
 	}
 }
 
