@@ -36,6 +36,15 @@ func (p *Params) LimitOf(hash string) int64 {
 	return p.Limit
 }
 
+// least returns the smallest limit that a value has where others have the limit: slices are used of
+// each value, so they have to fit into that also while they change hands.
+func (p *Params) least(limit int64) int64 {
+	for i := range p.Overrides {
+		limit = min(limit, p.Overrides[i].Limit)
+	}
+	return limit
+}
+
 // validateOverrides requires that slices, which members use of each value without asking, fit
 // into every limit.
 func (p *Params) validateOverrides() error {

@@ -36,7 +36,7 @@ type Params struct {
 	// has the whole limit. 0 is a budget without a key. The ledger does not read it.
 	Keys int64
 	// Overrides are of single values of the key, ordered by hash, each once, up to MaxOverrides.
-	// The ledger does not read them.
+	// Of them the ledger reads the smallest limit, into which all slices have to fit.
 	Overrides []Override
 }
 

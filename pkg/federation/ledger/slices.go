@@ -44,7 +44,7 @@ func (s *State) taken(p *Params) int64 {
 // asking again.
 func (s *State) spare(p *Params) int64 {
 	idle := max(0, s.Reserved-s.Before-s.granted())
-	return max(0, s.Limit-s.taken(p)-idle)
+	return max(0, p.least(s.Limit)-s.taken(p)-idle)
 }
 
 // newcomer returns the standing of a member that this memory did not hear of. A
@@ -54,7 +54,7 @@ func (s *State) newcomer(p *Params, m Member, c *Command) Standing {
 	if said == NoSlice {
 		said = 0
 	}
-	slice := max(min(said, s.Limit), min(meant, max(0, s.Limit-s.taken(p)+meant)))
+	slice := max(min(said, s.Limit), min(meant, max(0, p.least(s.Limit)-s.taken(p)+meant)))
 	return Standing{Member: m.Name, Slice: slice, Next: slice, Told: s.Index}
 }
 

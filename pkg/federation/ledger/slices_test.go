@@ -70,6 +70,38 @@ func slice(t *testing.T, w *script, g ledger.Grant, next, now int64) {
 	}
 }
 
+// TestSlicesFitIntoTheSmallestLimitOfAValue while they change hands: they are used of that value, too.
+func TestSlicesFitIntoTheSmallestLimitOfAValue(t *testing.T) {
+	fits := func(w *script, when string) {
+		t.Helper()
+		var sum, later int64
+		for _, s := range w.state.Standings {
+			sum, later = sum+s.Slice, later+s.Next
+		}
+		if sum > 80 || later > 80 {
+			t.Errorf("%s: slices of %d now and %d later exceed 80: %+v", when, sum, later, w.state.Standings)
+		}
+	}
+	for _, moved := range []string{"to b", "to c"} {
+		w := newScript(t, sliced())
+		w.params.Keys, w.params.Overrides = 10, []ledger.Override{{Hash: "x", Limit: 80}, {Hash: "y", Limit: 90}}
+		w.at(0, "a", ledger.Command{Op: ledger.Report})
+		w.at(0, "b", ledger.Command{Op: ledger.Report})
+		w.params.Members = members("a", "b", "c") // a is cut off
+		w.params.Members[1].Nominal, w.params.Members[1].Kept = 20, 20
+		if taker := w.params.Members[1:]; moved == "to b" {
+			taker[0].Nominal, taker[0].Kept = 70, 70
+		} else {
+			taker[1].Nominal, taker[1].Kept = 50, 50
+		}
+		for window := range limiter.Micros(3) {
+			w.at(window*limiter.Second, "b", ledger.Command{Op: ledger.Report})
+			w.at(window*limiter.Second, "c", ledger.Command{Op: ledger.Report})
+			fits(w, moved)
+		}
+	}
+}
+
 func TestAMemberThatWasRemovedGivesItsSliceUp(t *testing.T) {
 	w := newScript(t, sliced())
 	g := w.at(0, "a", lease(1, 1))
