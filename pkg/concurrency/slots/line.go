@@ -2,7 +2,6 @@ package slots
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -79,11 +78,19 @@ func (k *Keys) adjust(ceiling int64) {
 	if !rises || len(k.lines) == 0 {
 		return
 	}
-	k.ready = slices.SortedFunc(maps.Keys(k.lines), func(a, b string) int {
-		return cmp.Compare(k.lines[a].waiting[0].arrival, k.lines[b].waiting[0].arrival)
-	})
-	for _, l := range k.lines {
+	type first struct {
+		key     string
+		arrival uint64
+	}
+	all := make([]first, 0, len(k.lines)) // thousands may wait, so no line is looked up to compare it
+	for key, l := range k.lines {
 		l.ready = true
+		all = append(all, first{key, l.waiting[0].arrival})
+	}
+	slices.SortFunc(all, func(a, b first) int { return cmp.Compare(a.arrival, b.arrival) })
+	k.ready = make([]string, len(all))
+	for i := range all {
+		k.ready[i] = all[i].key
 	}
 }
 
