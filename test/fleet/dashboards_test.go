@@ -61,6 +61,7 @@ spec:
   limit: {min: 4, initial: 4, max: 8}
   partitions: [{name: live, guaranteedPercent: 10, match: [{headers: [{name: x-client, value: "1"}]}]}]
   queue: {maxLength: 2, maxWait: 50ms}
+  key: {parts: [{type: Header, header: {name: x-client}}], limit: 8, queue: {maxLength: 2, maxWait: 50ms}}
 `
 
 // silent are panels, or queries by their legend, that have no series here, each for a reason.
