@@ -39,8 +39,11 @@ test-unit test-fleet test-fleet-more test-upgrade test-autoscaling: export KUBE_
 test-unit: export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 90s
 test-unit: export KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT := 90s
 
+# Suites that mostly wait run two at a time. Those that want all processors run by themselves.
 .PHONY: test
-test: test-unit test-install test-conformance test-fleet test-demo test-attack test-torture test-scale ## Run everything a change must pass that needs no cluster
+test: test-unit test-fleet ## Run everything a change must pass that needs no cluster
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-conformance test-install test-demo
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-torture test-scale test-attack
 
 .PHONY: test-unit
 test-unit: deps assets ## Run all packages, under the race detector where goroutines are, with real servers
