@@ -96,10 +96,12 @@ func table(b *strings.Builder, head []string, n int, row func(i int) []string) {
 	}
 }
 
-// A page is the document of all sections. A section that was not run stays as it is.
+// A page is the document of all sections. A section that was not run stays as it is, and so do those
+// of no stage, which people write: they follow the others.
 type page struct {
-	file string
-	text map[string]string // by title
+	file   string
+	text   map[string]string // by title
+	others []string          // titles of sections of no stage, in their order
 }
 
 func openPage(file string) (*page, error) {
@@ -114,6 +116,9 @@ func openPage(file string) (*page, error) {
 	for _, part := range strings.Split("\n"+string(old), "\n## ")[1:] {
 		title, text, _ := strings.Cut(part, "\n")
 		p.text[title] = strings.Trim(text, "\n") + "\n"
+		if !slices.ContainsFunc(stages, func(of stage) bool { return of.title == title }) {
+			p.others = append(p.others, title)
+		}
 	}
 	return p, nil
 }
@@ -137,6 +142,9 @@ func (p *page) save(title, text string, s section) error {
 		if text := p.text[of.title]; text != "" {
 			b.WriteString("\n## " + of.title + "\n\n" + text)
 		}
+	}
+	for _, title := range p.others {
+		b.WriteString("\n## " + title + "\n\n" + p.text[title])
 	}
 	return os.WriteFile(p.file, []byte(b.String()), 0o644)
 }

@@ -43,8 +43,13 @@ func TestExponentTakesNoCostThatIsNotPositive(t *testing.T) {
 	}
 }
 
+// TestAStageThatIsNotRunKeepsItsSection, and sections of no stage stay behind them.
 func TestAStageThatIsNotRunKeepsItsSection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "capacity.md")
+	written := "\n## Where it ends\n\nBy people.\n\n## And why\n\nBy them, too.\n"
+	if err := os.WriteFile(file, []byte(preface+written), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, title := range []string{stages[1].title, stages[0].title, stages[1].title} {
 		p, err := openPage(file)
 		if err != nil {
@@ -62,7 +67,7 @@ func TestAStageThatIsNotRunKeepsItsSection(t *testing.T) {
 	for _, s := range stages[:2] {
 		want += "\n## " + s.title + "\n\ntext of " + s.title + "\n"
 	}
-	if string(text) != want {
+	if want += written; string(text) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", text, want)
 	}
 }
