@@ -201,6 +201,12 @@ func TestAPodTakesRoomByItsLimits(t *testing.T) {
 			t.Errorf("alone it enforces %d limits and takes %.2f of the room, want 34 and 0.51", got, taken())
 		}
 
+		fifth := l.dial(tokenOf(pod("shop", "4"))) // has room for one limit, not for 34
+		defer fifth.close()
+		if code, over := fifth.ended(); !over || code != codes.ResourceExhausted {
+			t.Errorf("a pod that will have no room has %v, %t, want it refused before it is served", code, over)
+		}
+
 		l.policies.set(true, many("shop", 3, 1)...)
 		l.Refresh("shop")
 		fourth.config()
