@@ -116,8 +116,8 @@ type heard struct {
 	matches     map[limitName]matches
 }
 
-// read adds what a row says of a limit, but for what the session knows already. It returns errors, some
-// nil, of what cannot be read, and whether units that the limit admitted are among that.
+// read adds what a row says of a limit, unless the session knows it already. It returns the errors of
+// fields that cannot be read, some of them nil, and whether the admitted units are among those fields.
 func (h *heard) read(s *session, name limitName, l *fleetpb.LimitReport, now time.Time) (errs []error, doubtful bool) {
 	report, ok, errs := reportFrom(l)
 	doubtful = len(errs) > 0

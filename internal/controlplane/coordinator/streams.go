@@ -120,7 +120,7 @@ func (ss *streams) oust(givenUp []*connlimit.Place[string, *podStreams]) {
 	}
 }
 
-// enforce gives the pod room for a number of limits. The error is a status: there is none.
+// enforce gives the pod room for a number of limits. The error is a status: there is not enough.
 func (s *admitted) enforce(limits int) error {
 	ss, weight := s.of, connlimit.Weight(limits)
 	ss.mu.Lock()

@@ -48,8 +48,8 @@ func (k *Keys) Leave(key string, t Ticket) {
 }
 
 // Next admits the request that waited longest of a key that has fewer than the ceiling in
-// flight, and returns its ticket; false when there is none. A key without a free slot keeps
-// those of others from nothing.
+// flight, and returns its ticket; false when no request may be admitted. A key without a free slot
+// does not hold up those of others.
 func (k *Keys) Next(ceiling int64) (Ticket, bool) {
 	k.adjust(ceiling)
 	for len(k.ready) > 0 {
@@ -70,8 +70,8 @@ func (k *Keys) Next(ceiling int64) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// adjust notes the ceiling. When it rises any key that waits may have a free slot, and
-// otherwise only one of which a request ended: so not all keys are looked at each time.
+// adjust notes the ceiling. When it rises any key that waits may have a free slot. Otherwise only a
+// key with a request that ended may, so not all keys are looked at each time.
 func (k *Keys) adjust(ceiling int64) {
 	rises := ceiling > k.ceiling
 	k.ceiling = ceiling

@@ -24,7 +24,7 @@ func (t *Table) Wait(now limiter.Instant, same int) (Ticket, Outcome) {
 	return t.wait(now, t.part(Rest), t.config.Queue.MaxLength-t.waiting-same)
 }
 
-// Promote admits a request that waits. It panics when the ticket is of none.
+// Promote admits a request that waits. It panics when no request waits by the ticket.
 func (t *Table) Promote(ticket Ticket) {
 	if !t.valid(ticket) || t.places[ticket.index].state != waits {
 		panic("slots: no request waits by the ticket")
