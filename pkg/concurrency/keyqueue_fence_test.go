@@ -75,7 +75,7 @@ func TestTheQueueOfAKeyIsRemoved(t *testing.T) {
 	})
 }
 
-// Many clients at once, of which some go away: no key has more than its limit in flight, nothing is
+// Many clients at once, and some of them go away: no key has more than its limit in flight, nothing is
 // lost, and all slots come back.
 func TestManyWaitForSlotsOfTheirKeys(t *testing.T) {
 	const limit = 3
