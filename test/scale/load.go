@@ -33,14 +33,15 @@ type load struct {
 	alone  map[int64]int64 // by local shares
 }
 
-// startLoad begins to ask all sidecars.
-func (f *sidecars) startLoad(ctx context.Context, of string, limit int64) *load {
+// startLoad begins to ask all sidecars, each a number of times a second.
+func (f *sidecars) startLoad(ctx context.Context, of string, limit, each int64) *load {
 	l := &load{limit: limit, leased: map[int64]int64{}, alone: map[int64]int64{}}
 	ctx, l.cancel = context.WithCancel(ctx)
 	for _, s := range f.all {
 		l.running.Go(func() {
-			sleep(ctx, time.Duration(rand.Int64N(int64(time.Second/perSidecar))))
-			ticks := time.NewTicker(time.Second / perSidecar)
+			pause := time.Second / time.Duration(each)
+			sleep(ctx, time.Duration(rand.Int64N(int64(pause))))
+			ticks := time.NewTicker(pause)
 			defer ticks.Stop()
 			for ctx.Err() == nil {
 				if d, err := s.check(ctx, of); err == nil && d.Allowed {
@@ -69,6 +70,16 @@ func (l *load) count(d twotier.Decision) {
 	} else {
 		l.leased[window]++
 	}
+}
+
+// admitted returns how much was admitted in all windows.
+func (l *load) admitted() (n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.windows() {
+		n += l.leased[w] + l.alone[w]
+	}
+	return n
 }
 
 // over returns what was admitted beyond the limit in all windows, and in the worst.

@@ -143,6 +143,7 @@ var stages = []stage{
 	{"sidecars", "Sidecars under one policy", measureSidecars},
 	{"shared", "Sidecars under a hundred policies", measureShared},
 	{"leases", "Leases", measureLeases},
+	{"stores", "Leases by store", measureStores},
 	{"audit", "Audit", measureAudit},
 }
 

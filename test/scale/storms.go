@@ -32,7 +32,7 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 	if err := f.readClocks(ctx, shopPolicy.Name); err != nil {
 		return err
 	}
-	l := f.startLoad(ctx, shopPolicy.Name, limit)
+	l := f.startLoad(ctx, shopPolicy.Name, limit, perSidecar)
 	defer l.stop()
 	for _, storm := range []struct {
 		name, goal string
