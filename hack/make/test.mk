@@ -112,8 +112,8 @@ attack: deps assets build demo-programs sealed ## Attack webhooks, objects, the 
 	@KUBEBUILDER_ASSETS=$(ASSETS) ATTACK_GROUPS="$(ATTACK_GROUPS)" ATTACK_TIME=$(ATTACK_TIME) $(SEALED) bin/attack
 
 .PHONY: test-torture
-test-torture: ## Run `make torture` for two minutes with the same faults each time
-	@$(MAKE) torture TORTURE=2m TORTURE_SEED=$(or $(TORTURE_SEED),1)
+test-torture: ## Run `make torture` for a minute on one cluster and for another on two, with the same faults each time
+	@for seed in $(or $(TORTURE_SEED),1 2); do $(MAKE) torture TORTURE=1m TORTURE_SEED=$$seed || exit; done
 
 .PHONY: torture
 torture: deps assets build demo-programs sealed ## Kill, pause, cut off and misguide everything under load for TORTURE, and judge every window by what reached the applications
