@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -284,6 +285,45 @@ var _ = Describe("A pool of concurrency", func() {
 		}
 		Expect(refused).To(BeNumerically(">", 0))
 	}, SpecTimeout(6*time.Minute))
+
+	It("gives one tenant another limit by a pool of its own", func(ctx SpecContext) {
+		const usual = fixedLimit / 2
+		big := []v1alpha1.Match{{Headers: []v1alpha1.HeaderMatch{{Name: "X-Tenant", Value: "big"}}}}
+		b := openBasin(ctx)
+		spec := fixed(10 * fixedLimit)
+		spec.Exempt = big
+		spec.Key = &v1alpha1.PoolKey{
+			Parts: []v1alpha1.KeyPart{{Type: v1alpha1.HeaderPart, Header: &v1alpha1.HeaderKey{Name: "X-Tenant"}}}, Limit: usual,
+		}
+		b.limit(ctx, spec)
+		spec = fixed(fixedLimit)
+		spec.PodSelector, spec.Match = b.pool.Spec.PodSelector, big
+		own := &v1alpha1.ConcurrencyPool{ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: b.namespace}, Spec: spec}
+		Expect(kube.Create(ctx, own)).To(Succeed())
+		b.deploy(ctx, "checkout", 2, nil)
+		b.awaitProgrammed(ctx)
+		b.pool = own
+		b.awaitProgrammed(ctx)
+
+		var tenant atomic.Value
+		tenant.Store("small")
+		b.startLoadOf(flood, func(r *http.Request) { r.Header.Set("X-Tenant", tenant.Load().(string)) })
+		Eventually(func() float64 {
+			perSecond, peak := b.flows(ctx, "a tenant with the usual limit", time.Second)
+			Expect(peak).To(BeNumerically("<=", usual))
+			return perSecond
+		}, longest).Should(BeNumerically(">", enough*usual/fixedLimit))
+
+		tenant.Store("big")
+		Eventually(b.server.InFlight, longest, 10*time.Millisecond).Should(BeNumerically(">", usual))
+		Eventually(func() float64 {
+			perSecond, peak := b.flows(ctx, "the one with a pool of its own", time.Second)
+			Expect(peak).To(BeNumerically("<=", usual+fixedLimit)) // those of the other drain
+			return perSecond
+		}, longest).Should(BeNumerically(">", enough))
+		_, peak := b.flows(ctx, "alone", time.Second)
+		Expect(peak).To(BeNumerically("<=", fixedLimit))
+	}, SpecTimeout(4*time.Minute))
 
 	DescribeTable("is divided by a server that may stop, whichever controller leads",
 		func(ctx SpecContext, start func(context.Context, *basin) (v1alpha1.Store, *servers.Server)) {
