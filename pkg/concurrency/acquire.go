@@ -92,8 +92,8 @@ func (g *Guard) ask(r Request) (Slot, Verdict, *waiter) {
 // admit returns the slot of a ticket that was admitted now.
 func (g *Guard) admit(ticket slots.Ticket, key string, now int64) Slot {
 	g.admitted++
-	g.worst.Peak = max(g.worst.Peak, g.bounded.InFlight())
-	return Slot{guard: g, ticket: ticket, key: key, forwarded: now, fences: g.fences, fenced: g.fenced}
+	g.worst.Peak = max(g.worst.Peak, g.held())
+	return Slot{epoch: g.epoch, ticket: ticket, key: key, forwarded: now}
 }
 
 // refuse counts a request that gets no slot.

@@ -64,7 +64,7 @@ func (g *Guard) command(op pool.Op, now int64) beat {
 		Command: pool.Command{
 			Op: op, Holder: g.config.Holder, Seq: g.link.seq,
 			Term: g.share.term, Applied: g.share.generation, Held: g.share.held(),
-			InFlight: g.bounded.InFlight(), Peak: g.bounded.Peak(),
+			InFlight: g.held(), Peak: g.bounded.Peak(),
 		},
 		params: g.config.Params, sent: now, learned: g.law.Learned(), starved: g.eager.starved,
 	}

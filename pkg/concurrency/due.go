@@ -29,7 +29,7 @@ func (g *Guard) due() int64 {
 		return soon
 	case !h.Eager:
 		return interval
-	case g.eager.unconfirmed, g.eager.frees(g.share.units, g.bounded.InFlight()):
+	case g.eager.unconfirmed, g.eager.frees(g.share.units, g.held()):
 		return soon
 	case g.eager.pulls(g.share.units, l.grant, int(2*h.Interval/h.MinInterval)):
 		return min(interval, max(soon, l.free))

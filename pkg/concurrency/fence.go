@@ -1,5 +1,11 @@
 package concurrency
 
+// An epoch is the time between two fences of a guard.
+type epoch struct {
+	guard   *Guard
+	aborted chan struct{} // closed to abort what is in flight
+}
+
 // fence stops to use the share when it is over. Requests in flight end or are asked to,
 // unless the guard goes on by itself.
 func (g *Guard) fence(now int64) {
@@ -11,6 +17,7 @@ func (g *Guard) fence(now int64) {
 		return
 	}
 	g.fences++
+	g.epoch = &epoch{g, g.epoch.aborted} // for what is in flight, which may be aborted later
 	g.abort()
 }
 
@@ -18,8 +25,8 @@ func (g *Guard) fence(now int64) {
 func (g *Guard) abort() {
 	if n := g.table.InFlight(); n > 0 && g.config.OnFenced == Abort {
 		g.aborted += n
-		close(g.fenced)
-		g.fenced = make(chan struct{})
+		close(g.epoch.aborted)
+		g.epoch = &epoch{g, make(chan struct{})}
 	}
 }
 

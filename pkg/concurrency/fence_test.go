@@ -151,6 +151,35 @@ func TestShareEndsWithoutARequest(t *testing.T) {
 	}
 }
 
+// TestAbortEndsWhatOutlivedAFence fences a guard whose requests drain, and has it abort
+// afterwards.
+func TestAbortEndsWhatOutlivedAFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(remember())
+		cfg := fixed("a", 4)
+		cfg.OnFenced = Drain
+		g := open(t, cfg, l)
+		s := take(t, g, 1)
+		l.set(func() { l.deaf = true })
+		pass(2 * lifetime(cfg.Params.TTL))
+		if st := g.Stats(); st.Fences != 1 || !s[0].Lapsed() {
+			t.Fatalf("%d fences, and lapsed: %v", st.Fences, s[0].Lapsed())
+		}
+		l.set(func() { l.deaf = false })
+		cfg.OnFenced = Abort
+		g.Reconfigure(cfg)
+		pass(time.Second)
+		l.set(func() { l.deaf = true })
+		pass(2 * lifetime(cfg.Params.TTL))
+		select {
+		case <-s[0].Fenced():
+		default:
+			t.Error("a request from before the first fence was not asked to end by the second")
+		}
+		release(s)
+	})
+}
+
 // TestProcessThatWasStoppedChecksTheShareFirst lets time pass that the guard's own
 // timers know nothing of.
 func TestProcessThatWasStoppedChecksTheShareFirst(t *testing.T) {

@@ -37,8 +37,8 @@ type Guard struct {
 	link    link
 	eager   eagerness
 	waiters map[slots.Ticket]*waiter
-	fenced  chan struct{} // closed to abort what is in flight
-	timed   int64         // when the loop wakes up
+	epoch   *epoch
+	timed   int64 // when the loop wakes up
 	closed  bool
 	drained chan struct{} // closed when nothing is in flight after closed; then nil
 
@@ -59,9 +59,10 @@ func newGuard(cfg Config, c Coordinator, clock *monotonic.Clock) *Guard {
 		woken: make(chan struct{}, 1), stop: make(chan struct{}), drained: make(chan struct{}),
 		config: cfg, table: slots.New(cfg.Slots), law: adaptive.New(cfg.Law),
 		link:    link{sent: now - int64(cfg.Heartbeat.Interval), free: past},
-		waiters: map[slots.Ticket]*waiter{}, fenced: make(chan struct{}), timed: now,
+		waiters: map[slots.Ticket]*waiter{}, timed: now,
 		refused: newRefusals(cfg.Slots),
 	}
+	g.epoch = &epoch{g, make(chan struct{})}
 	g.bounded = g.table
 	if cfg.PerKey {
 		g.keys = slots.NewKeys()

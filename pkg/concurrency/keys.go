@@ -2,13 +2,22 @@ package concurrency
 
 import "github.com/weir-dev/weir/pkg/concurrency/slots"
 
-// bounded is what a share bounds: all that is in flight, or that of the key that has the
-// most. The coordinator is reported this, so that what it keeps for a holder covers every key.
+// bounded are the peaks of what a share bounds: all that is in flight, or that of the key that
+// has the most. The coordinator is reported this, so that what it keeps for a holder covers every
+// key.
 type bounded interface {
-	InFlight() int64
 	Peak() int64
 	Mark()
 	Forget()
+}
+
+// held returns how much is in flight of what the share bounds. It is asked for each slot, so it
+// is not a method of bounded.
+func (g *Guard) held() int64 {
+	if g.keys != nil {
+		return g.keys.InFlight()
+	}
+	return g.table.InFlight()
 }
 
 // occupy takes a slot, below the ceiling of all requests or of those with the same key.

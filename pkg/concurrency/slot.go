@@ -8,13 +8,12 @@ import (
 )
 
 // A Slot is one request in flight. It has to be released. The zero Slot holds nothing.
+// It has no more words than are passed in registers.
 type Slot struct {
-	guard     *Guard
+	epoch     *epoch // in which it was given; nil: it holds nothing
 	ticket    slots.Ticket
 	key       string
 	forwarded int64
-	fences    int64 // of the guard, before the slot was given
-	fenced    <-chan struct{}
 }
 
 // Outcome says how a request ended.
@@ -30,35 +29,40 @@ const (
 // Forward says that the request is forwarded only now: latency counts from here, not
 // from when it was admitted.
 func (s *Slot) Forward() {
-	if s.guard != nil {
-		s.forwarded = s.guard.clock.Now()
+	if s.epoch != nil {
+		s.forwarded = s.epoch.guard.clock.Now()
 	}
 }
 
 // Fenced returns a channel that is closed when the request has to be ended, because the
 // guard's share expired and Config.OnFenced is Abort.
-func (s *Slot) Fenced() <-chan struct{} { return s.fenced }
+func (s *Slot) Fenced() <-chan struct{} {
+	if s.epoch == nil {
+		return nil
+	}
+	return s.epoch.aborted
+}
 
 // Lapsed reports whether the guard was fenced since it gave the slot: others may have been
 // granted what the slot is of, so a request that is not forwarded yet has to give it back.
 func (s *Slot) Lapsed() bool {
-	g := s.guard
-	if g == nil {
+	if s.epoch == nil {
 		return false
 	}
+	g := s.epoch.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fence(g.clock.Now())
-	return g.fences != s.fences
+	return g.epoch != s.epoch
 }
 
 // Release gives the slot back, to the first that waits for one. Only the first call
 // does, on whichever copy.
 func (s *Slot) Release(o Outcome) {
-	g := s.guard
-	if g == nil {
+	if s.epoch == nil {
 		return
 	}
+	g := s.epoch.guard
 	now := g.clock.Now() // before the lock, which is not part of the latency
 	g.mu.Lock()
 	defer g.mu.Unlock()

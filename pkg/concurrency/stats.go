@@ -53,7 +53,7 @@ func (g *Guard) Stats() Stats {
 	ceiling := g.ceiling(now)
 	s := Stats{
 		Share: g.share.held(), Ceiling: ceiling, Inferred: g.law.Limit(),
-		InFlight: g.bounded.InFlight(), Queued: int64(g.table.Waiting()),
+		InFlight: g.held(), Queued: int64(g.table.Waiting()),
 		Local:    g.local(now),
 		Baseline: duration(g.law.Baseline()), Latency: duration(g.law.Latency()),
 		Admitted: g.admitted, Refused: g.refused.total(), Fences: g.fences, Aborted: g.aborted,
@@ -96,7 +96,7 @@ func (g *Guard) TakeWorst() Worst {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := g.worst
-	g.worst = Worst{Peak: g.bounded.InFlight()}
+	g.worst = Worst{Peak: g.held()}
 	return w
 }
 
