@@ -99,20 +99,58 @@ func Decode(data []byte) (Snapshot, error) {
 // all the same. An unknown field beside them is refused as well. The error is for data that is
 // not a snapshot at all.
 func DecodeParts(data []byte) (Snapshot, Refusals, error) {
-	parts, err := split(data)
+	e, err := Split(data)
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	var s Snapshot
-	if err := read(parts, "cluster", &s.Cluster); err != nil {
-		return Snapshot{}, nil, err
+	return e.Decode()
+}
+
+// Entries are an encoded snapshot, taken apart. What Encode wrote of an entry depends on nothing
+// beside it.
+type Entries struct {
+	Cluster  string            `json:"cluster"`
+	Policies []json.RawMessage `json:"policies,omitempty"`
+	Pool     json.RawMessage   `json:"pool,omitempty"` // nil for none
+	Pools    []json.RawMessage `json:"pools,omitempty"`
+
+	unknown []string // fields of a later version
+}
+
+// Split takes an encoded snapshot apart, of this version or another. The entries share its bytes.
+func Split(data []byte) (*Entries, error) {
+	parts, err := split(data)
+	if err != nil {
+		return nil, err
 	}
-	var policies []json.RawMessage
-	if err := read(parts, "policies", &policies); err != nil {
-		return Snapshot{}, nil, err
+	e := &Entries{}
+	for _, known := range []struct {
+		field string
+		into  any
+	}{{"cluster", &e.Cluster}, {"policies", &e.Policies}, {"pools", &e.Pools}} {
+		if err := read(parts, known.field, known.into); err != nil {
+			return nil, err
+		}
 	}
+	if raw, found := parts["pool"]; found && string(raw) != "null" {
+		e.Pool = raw
+	}
+	for _, field := range slices.Sorted(maps.Keys(parts)) {
+		if !slices.Contains([]string{"cluster", "policies", "pool", "pools"}, field) {
+			e.unknown = append(e.unknown, field)
+		}
+	}
+	return e, nil
+}
+
+// Unknown reports whether there are fields of a later version beside the entries.
+func (e *Entries) Unknown() bool { return len(e.unknown) > 0 }
+
+// Decode is DecodeParts of the entries.
+func (e *Entries) Decode() (Snapshot, Refusals, error) {
+	s := Snapshot{Cluster: e.Cluster}
 	var refused Refusals
-	for i, raw := range policies {
+	for i, raw := range e.Policies {
 		p, err := decodePart(raw, entry("policies", i), (*Policy).validate)
 		if err != nil {
 			refused = append(refused, refusal(PolicyPart, raw, entry("policies", i), err))
@@ -120,37 +158,13 @@ func DecodeParts(data []byte) (Snapshot, Refusals, error) {
 			s.Policies = append(s.Policies, *p)
 		}
 	}
-	if raw, found := parts["pool"]; found && string(raw) != "null" {
-		if s.Pool, err = decodePart(raw, "pool", (*Pool).validate); err != nil {
-			refused = append(refused, refusal(PoolPart, raw, "pool", err))
+	if e.Pool != nil {
+		var err error
+		if s.Pool, err = decodePart(e.Pool, "pool", (*Pool).validate); err != nil {
+			refused = append(refused, refusal(PoolPart, e.Pool, "pool", err))
 		}
 	}
-	more, err := decodePools(parts, &s)
-	if err != nil {
-		return Snapshot{}, nil, err
-	}
-	refused = append(refused, more...)
-	for _, field := range slices.Sorted(maps.Keys(parts)) {
-		if !slices.Contains([]string{"cluster", "policies", "pool", "pools"}, field) {
-			refused = append(refused, Refusal{Part: FieldPart, Name: field, Cause: errUnknown})
-		}
-	}
-	var p problems
-	s.validateFrame(&p)
-	if err := errors.Join(p...); err != nil {
-		return Snapshot{}, nil, err
-	}
-	return s, refused, nil
-}
-
-// decodePools decodes the pools that match some requests into s, and returns those that are
-// refused.
-func decodePools(parts map[string]json.RawMessage, s *Snapshot) (refused Refusals, err error) {
-	var pools []json.RawMessage
-	if err := read(parts, "pools", &pools); err != nil {
-		return nil, err
-	}
-	for i, raw := range pools {
+	for i, raw := range e.Pools {
 		p, err := decodePart(raw, entry("pools", i), (*Pool).validate)
 		if err != nil {
 			refused = append(refused, refusal(PoolPart, raw, entry("pools", i), err))
@@ -158,7 +172,15 @@ func decodePools(parts map[string]json.RawMessage, s *Snapshot) (refused Refusal
 			s.Pools = append(s.Pools, *p)
 		}
 	}
-	return refused, nil
+	for _, field := range e.unknown {
+		refused = append(refused, Refusal{Part: FieldPart, Name: field, Cause: errUnknown})
+	}
+	var p problems
+	s.validateFrame(&p)
+	if err := errors.Join(p...); err != nil {
+		return Snapshot{}, nil, err
+	}
+	return s, refused, nil
 }
 
 var errUnknown = errors.New("it is not known")

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,31 +35,72 @@ type CompiledLimit struct {
 // no longer changes it. A policy of the set that says nothing of responses has the
 // DefaultResponse.
 func Compile(s Snapshot) (*Set, error) {
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
-	s.Policies = slices.Clone(s.Policies) // their responses are filled in
-	set := &Set{Snapshot: s, byName: make(map[limitName]*CompiledLimit)}
-	for i := range s.Policies {
-		p := &s.Policies[i]
-		p.Response = p.Response.orDefault()
-		tokens, err := compileProviders(p.JWTProviders)
-		if err != nil {
-			return nil, fmt.Errorf("policies[%d].%w", i, err)
-		}
-		for j := range p.Limits {
-			l, err := compileLimit(p, &p.Limits[j], tokens)
-			if err != nil {
-				return nil, fmt.Errorf("policies[%d].limits[%d]: %w", i, j, err)
+	return new(Set).Recompile(s, func(*Policy) bool { return true })
+}
+
+// Recompile is Compile of a snapshot whose policies are those of the set, but for the changed ones. The
+// others are neither validated nor compiled: the two sets share their limits.
+func (s *Set) Recompile(next Snapshot, changed func(*Policy) bool) (*Set, error) {
+	var wrong problems
+	next.validateFrame(&wrong)
+	next.Policies = slices.Clone(next.Policies) // their responses are filled in
+	set := &Set{Snapshot: next, byName: make(map[limitName]*CompiledLimit, len(s.byName))}
+	for i := range next.Policies {
+		p := &next.Policies[i]
+		limits := s.compiled(p)
+		if limits == nil || changed(p) {
+			before := len(wrong)
+			if p.validate(&wrong, entry("policies", i)); len(wrong) > before {
+				continue
 			}
+			var err error
+			if limits, err = compilePolicy(*p); err != nil {
+				return nil, fmt.Errorf("policies[%d].%w", i, err)
+			}
+		}
+		*p = *limits[0].Policy
+		for _, l := range limits {
 			set.Limits = append(set.Limits, l)
 			set.byName[limitName{p.Namespace, p.Name, l.Limit.Name}] = l
 		}
+	}
+	next.validateEachPool(&wrong)
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	if err := set.compilePools(); err != nil {
 		return nil, err
 	}
 	return set, nil
+}
+
+// compiled returns the limits of the policy of that name in the set, nil when it has none.
+func (s *Set) compiled(of *Policy) []*CompiledLimit {
+	at, found := slices.BinarySearchFunc(s.Limits, of, func(l *CompiledLimit, p *Policy) int { return l.Policy.compare(p) })
+	if !found {
+		return nil
+	}
+	return s.Limits[at : at+len(s.Limits[at].Policy.Limits)]
+}
+
+// compilePolicy returns the limits of a valid policy. They share memory with no other policy, which
+// would live as long.
+func compilePolicy(of Policy) ([]*CompiledLimit, error) {
+	p := &of
+	p.Response = p.Response.orDefault()
+	tokens, err := compileProviders(p.JWTProviders)
+	if err != nil {
+		return nil, err
+	}
+	var limits []*CompiledLimit
+	for j := range p.Limits {
+		l, err := compileLimit(p, &p.Limits[j], tokens)
+		if err != nil {
+			return nil, fmt.Errorf("limits[%d]: %w", j, err)
+		}
+		limits = append(limits, l)
+	}
+	return limits, nil
 }
 
 func (s *Set) compilePools() error {

@@ -61,13 +61,17 @@ func (s *Snapshot) Validate() error {
 	for i := range s.Policies {
 		s.Policies[i].validate(&p, entry("policies", i))
 	}
+	s.validateEachPool(&p)
+	return errors.Join(p...)
+}
+
+func (s *Snapshot) validateEachPool(p *problems) {
 	if s.Pool != nil {
-		s.Pool.validate(&p, "pool")
+		s.Pool.validate(p, "pool")
 	}
 	for i := range s.Pools {
-		s.Pools[i].validate(&p, entry("pools", i))
+		s.Pools[i].validate(p, entry("pools", i))
 	}
-	return errors.Join(p...)
 }
 
 // validateFrame looks at all but the policies and the pools themselves.
