@@ -100,24 +100,27 @@ func (e *Enforcer) Apply(set *policy.Set, version string) error {
 	return nil
 }
 
-// build returns the table of the set. Limits that old enforces already are
+// build returns the table of the set. Limits that the set shares with that of old stay as they are, and
+// nothing of them is touched. Others that old enforces already are
 // reconfigured, which happens last because it cannot fail with what is valid.
 func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, error) {
-	next := &table{set: set, version: version, byScope: make(map[store.Scope]*limit)}
+	next := &table{
+		set: set, version: version, limits: make([]*limit, 0, len(set.Limits)), byScope: make(map[store.Scope]*limit, len(set.Limits)),
+	}
+	var changed []*limit
 	for _, compiled := range set.Limits {
-		l := newLimit(set.Snapshot.Cluster, compiled, e.cfg.Mode == Shadow)
-		l.matching = matchingOf(l, old.byScope[l.scope])
-		if err := l.open(e.cfg.Stores, old.byScope[l.scope]); err != nil {
-			return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
-		}
-		cfg := l.engineConfig(0)
-		if err := cfg.Validate(); err != nil {
-			return nil, fmt.Errorf("limit %q of policy %s/%s: %w", compiled.Limit.Name, compiled.Policy.Namespace, compiled.Policy.Name, err)
+		l := old.byScope[scopeOf(set.Snapshot.Cluster, compiled)]
+		if l == nil || l.CompiledLimit != compiled {
+			var err error
+			if l, err = e.open(set.Snapshot.Cluster, compiled, l); err != nil {
+				return nil, err
+			}
+			changed = append(changed, l)
 		}
 		next.limits = append(next.limits, l)
 		next.byScope[l.scope] = l
 	}
-	for _, l := range next.limits {
+	for _, l := range changed {
 		holders := e.holders[policyName{l.Policy.Namespace, l.Policy.Name}]
 		if err := l.work(l.engineConfig(holders), old.byScope[l.scope], e.cfg.NewLimiter); err != nil {
 			return nil, err
@@ -133,6 +136,20 @@ func (e *Enforcer) build(set *policy.Set, version string, old *table) (*table, e
 	}
 	slices.SortStableFunc(next.asked, func(a, b alternatives) int { return order(a.shadow()) - order(b.shadow()) })
 	return next, nil
+}
+
+// open returns a limit with its store. running is the one that is in force in its place, nil for none.
+func (e *Enforcer) open(cluster string, compiled *policy.CompiledLimit, running *limit) (*limit, error) {
+	l := newLimit(cluster, compiled, e.cfg.Mode == Shadow)
+	l.matching = matchingOf(l, running)
+	if err := l.open(e.cfg.Stores, running); err != nil {
+		return nil, fmt.Errorf("policy %s/%s: %w", compiled.Policy.Namespace, compiled.Policy.Name, err)
+	}
+	cfg := l.engineConfig(0)
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("limit %q of policy %s/%s: %w", compiled.Limit.Name, compiled.Policy.Namespace, compiled.Policy.Name, err)
+	}
+	return l, nil
 }
 
 // order puts limits in shadow behind the others: they are asked about requests that
