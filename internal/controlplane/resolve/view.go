@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +32,9 @@ type view struct {
 	selectors          []labels.Selector // of the policies; nil: cannot be read, so it may select
 	pools              []v1alpha1.ConcurrencyPool
 	budgets            translate.Budgets
-	translations       map[string]*translation
+	looked             []string                // labels that a selector of a policy or a pool looks at
+	translations       map[string]*translation // by what selects
+	byLabels           map[string]*translation // by the values of the labels that are looked at
 }
 
 type translation struct {
@@ -59,7 +63,9 @@ func (r ByLabels) view(ctx context.Context, namespace string) (*view, error) {
 		cluster: r.Cluster, namespace: namespace, policies: policies.Items, pools: pools.Items, budgets: budgets,
 		selectors:    make([]labels.Selector, len(policies.Items)),
 		translations: map[string]*translation{},
+		byLabels:     map[string]*translation{},
 	}
+	v.look()
 	for i := range v.policies {
 		if selector, err := metav1.LabelSelectorAsSelector(&v.policies[i].Spec.PodSelector); err == nil {
 			v.selectors[i] = selector
@@ -68,8 +74,48 @@ func (r ByLabels) view(ctx context.Context, namespace string) (*view, error) {
 	return v, nil
 }
 
-// of returns what pods with these labels enforce, and whether it was translated just now.
+// look finds the labels that the selectors look at. No other label of a pod matters.
+func (v *view) look() {
+	looked := map[string]struct{}{}
+	add := func(s *metav1.LabelSelector) {
+		for label := range s.MatchLabels {
+			looked[label] = struct{}{}
+		}
+		for i := range s.MatchExpressions {
+			looked[s.MatchExpressions[i].Key] = struct{}{}
+		}
+	}
+	for i := range v.policies {
+		add(&v.policies[i].Spec.PodSelector)
+	}
+	for i := range v.pools {
+		add(&v.pools[i].Spec.PodSelector)
+	}
+	v.looked = slices.Collect(maps.Keys(looked))
+}
+
+// of returns what pods with these labels enforce, and whether it was translated just now. The selectors
+// are asked once for each combination of the values that they look at.
 func (v *view) of(podLabels map[string]string) (t *translation, first bool) {
+	var values []byte
+	for _, label := range v.looked {
+		if value, found := podLabels[label]; found {
+			values = append(values, value...)
+		} else {
+			values = append(values, '-') // which no value is
+		}
+		values = append(values, 0) // which is in no value
+	}
+	if known, ok := v.byLabels[string(values)]; ok {
+		return known, false
+	}
+	t, first = v.selected(podLabels)
+	v.byLabels[string(values)] = t
+	return t, first
+}
+
+// selected is of, by asking each selector.
+func (v *view) selected(podLabels map[string]string) (t *translation, first bool) {
 	pools := Applying(Pools(v.pools, v.namespace, podLabels))
 	var key []byte
 	for _, pool := range pools {

@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,5 +124,62 @@ func TestPodsThatTheSamePoliciesSelectShareASnapshot(t *testing.T) {
 	}
 	if snapshots["job"].Pool == nil || snapshots["api-0"].Pool != nil {
 		t.Errorf("the pool of job is %v, of api-0 %v", snapshots["job"].Pool, snapshots["api-0"].Pool)
+	}
+}
+
+// TestEveryLabelThatASelectorLooksAtMatters: a label that is empty is not one that is missing, and a value
+// of one label not that of another.
+func TestEveryLabelThatASelectorLooksAtMatters(t *testing.T) {
+	of := func(name string, requirements ...metav1.LabelSelectorRequirement) client.Object {
+		p := ratelimit("shop", name, nil, 10)
+		p.Spec.PodSelector.MatchExpressions = requirements
+		return p
+	}
+	pods := map[string]struct {
+		labels map[string]string
+		want   []string
+	}{
+		"none":    {nil, []string{"shop/lacks"}},
+		"empty":   {map[string]string{"tier": ""}, []string{"shop/has"}},
+		"front":   {map[string]string{"tier": "front"}, []string{"shop/front", "shop/has"}},
+		"swapped": {map[string]string{"app": "front"}, []string{"shop/lacks"}},
+		"web":     {map[string]string{"app": "web"}, []string{"shop/lacks", "shop/web"}},
+		"both":    {map[string]string{"app": "web", "tier": "front", "other": "x"}, []string{"shop/front", "shop/has", "shop/web"}},
+	}
+	objects := []client.Object{
+		of("has", metav1.LabelSelectorRequirement{Key: "tier", Operator: metav1.LabelSelectorOpExists}),
+		of("lacks", metav1.LabelSelectorRequirement{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}),
+		of("front", metav1.LabelSelectorRequirement{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"front"}}),
+		ratelimit("shop", "web", map[string]string{"app": "web"}, 10),
+		pooled("one", metav1.Unix(1, 0).Time, map[string]string{"pool": "yes"}),
+	}
+	for name, pod := range pods {
+		for _, pooled := range []bool{false, true} {
+			all := map[string]string{}
+			maps.Copy(all, pod.labels)
+			if pooled {
+				all["pool"], name = "yes", name+"-pooled"
+			}
+			objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid", Labels: all}})
+		}
+	}
+	all := cache(t, objects...)
+	resolver, err := resolve.ByPod{ByLabels: resolve.ByLabels{Cluster: "c", Cache: all}, Secrets: resolve.NewSecrets(all), Keys: new(resolve.Keys)}.Namespace(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pod := range pods {
+		for suffix, pooled := range map[string]bool{"": false, "-pooled": true} {
+			snapshot, err := resolver(t.Context(), name+suffix, "uid")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(pod.want, names(snapshot)); diff != "" {
+				t.Errorf("policies of %s%s (-want +got):\n%s", name, suffix, diff)
+			}
+			if (snapshot.Pool != nil) != pooled {
+				t.Errorf("the pool of %s%s is %v", name, suffix, snapshot.Pool)
+			}
+		}
 	}
 }
