@@ -636,6 +636,7 @@ type Hello struct {
 	// The number of holders that it was sent for each policy: its share is the limit divided by that.
 	Holders       []*Holders_Count `protobuf:"bytes,10,rep,name=holders,proto3" json:"holders,omitempty"`
 	Promises      bool             `protobuf:"varint,11,opt,name=promises,proto3" json:"promises,omitempty"` // it answers PromiseRequest
+	Edits         bool             `protobuf:"varint,12,opt,name=edits,proto3" json:"edits,omitempty"`       // it makes a version of another, as Config.base says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -743,6 +744,13 @@ func (x *Hello) GetHolders() []*Holders_Count {
 func (x *Hello) GetPromises() bool {
 	if x != nil {
 		return x.Promises
+	}
+	return false
+}
+
+func (x *Hello) GetEdits() bool {
+	if x != nil {
+		return x.Edits
 	}
 	return false
 }
@@ -930,13 +938,20 @@ func (x *Welcome) GetReportIntervalMillis() int64 {
 // Config replaces what the holder enforces. It is acknowledged by version.
 type Config struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
-	Version  string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`   // content hash of snapshot
+	Version  string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`   // content hash of snapshot; of an edit that of what it makes, encoded as a whole
 	Snapshot []byte                 `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // policy.Snapshot as policy.Encode writes it
 	// The credentials of the stores in the snapshot: kept in memory only, and
 	// renewed with the version that the snapshot names.
-	Secrets       []*Secret `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Secrets []*Secret `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// The version that the holder enforces, which the edit makes another of. Snapshot has only the
+	// entries that are new or differ, and goes in their place. Only for holders that make edits; others
+	// find that the snapshot is not that of the version. Empty: snapshot is the whole.
+	Base           string          `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`
+	Removed        []*Config_Entry `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`                                      // entries of base that the version lacks
+	Digest         []byte          `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`                                        // of what the edit makes, as revision.Content.Digest; nothing else is enforced
+	SecretsRenewed bool            `protobuf:"varint,7,opt,name=secrets_renewed,json=secretsRenewed,proto3" json:"secrets_renewed,omitempty"` // secrets are those of the version; otherwise those of base stay
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Config) Reset() {
@@ -988,6 +1003,34 @@ func (x *Config) GetSecrets() []*Secret {
 		return x.Secrets
 	}
 	return nil
+}
+
+func (x *Config) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *Config) GetRemoved() []*Config_Entry {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *Config) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Config) GetSecretsRenewed() bool {
+	if x != nil {
+		return x.SecretsRenewed
+	}
+	return false
 }
 
 // Secret holds the values of a Kubernetes Secret that a store names.
@@ -1101,7 +1144,8 @@ func (x *Clocks) GetClocks() []*Clocks_Clock {
 type Acknowledge struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why the version is not enforced; the last good one stays
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`  // why the version is not enforced; the last good one stays
+	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"` // it was an edit that the holder cannot make of what it enforces: send all of the version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1148,6 +1192,13 @@ func (x *Acknowledge) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *Acknowledge) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 // Holders says how many sidecars enforce each policy: the divisor of a local
@@ -3215,6 +3266,67 @@ func (x *Goodbye) GetReason() string {
 	return ""
 }
 
+// An entry of a snapshot.
+type Config_Entry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // revision.Kind
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Config_Entry) Reset() {
+	*x = Config_Entry{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Config_Entry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Config_Entry) ProtoMessage() {}
+
+func (x *Config_Entry) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Config_Entry.ProtoReflect.Descriptor instead.
+func (*Config_Entry) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{7, 0}
+}
+
+func (x *Config_Entry) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Config_Entry) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Config_Entry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type Clocks_Clock struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Server    string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // policy.Store.Server
@@ -3228,7 +3340,7 @@ type Clocks_Clock struct {
 
 func (x *Clocks_Clock) Reset() {
 	*x = Clocks_Clock{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3352,7 @@ func (x *Clocks_Clock) String() string {
 func (*Clocks_Clock) ProtoMessage() {}
 
 func (x *Clocks_Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3400,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3300,7 +3412,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3461,7 @@ type PoolReport_Partition struct {
 
 func (x *PoolReport_Partition) Reset() {
 	*x = PoolReport_Partition{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3361,7 +3473,7 @@ func (x *PoolReport_Partition) String() string {
 func (*PoolReport_Partition) ProtoMessage() {}
 
 func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3418,7 +3530,7 @@ type Rejected_Row struct {
 
 func (x *Rejected_Row) Reset() {
 	*x = Rejected_Row{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3542,7 @@ func (x *Rejected_Row) String() string {
 func (*Rejected_Row) ProtoMessage() {}
 
 func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3624,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	" \x01(\v2\x13.weir.fleet.v1.LeadH\x00R\x04lead\x125\n" +
 	"\breplicas\x18\v \x01(\v2\x17.weir.fleet.v1.ReplicasH\x00R\breplicas\x129\n" +
 	"\apromise\x18\f \x01(\v2\x1d.weir.fleet.v1.PromiseRequestH\x00R\apromiseB\t\n" +
-	"\amessage\"\xf3\x02\n" +
+	"\amessage\"\x89\x03\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
 	"\n" +
@@ -3526,7 +3638,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04mode\x18\t \x01(\x0e2\x13.weir.fleet.v1.ModeR\x04mode\x126\n" +
 	"\aholders\x18\n" +
 	" \x03(\v2\x1c.weir.fleet.v1.Holders.CountR\aholders\x12\x1a\n" +
-	"\bpromises\x18\v \x01(\bR\bpromises\"\a\n" +
+	"\bpromises\x18\v \x01(\bR\bpromises\x12\x14\n" +
+	"\x05edits\x18\f \x01(\bR\x05edits\"\a\n" +
 	"\x05Await\"\x1a\n" +
 	"\x04Lead\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\"(\n" +
@@ -3534,11 +3647,19 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"S\n" +
 	"\aWelcome\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x124\n" +
-	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"o\n" +
+	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"\xca\x02\n" +
 	"\x06Config\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\fR\bsnapshot\x12/\n" +
-	"\asecrets\x18\x03 \x03(\v2\x15.weir.fleet.v1.SecretR\asecrets\"\xa4\x01\n" +
+	"\asecrets\x18\x03 \x03(\v2\x15.weir.fleet.v1.SecretR\asecrets\x12\x12\n" +
+	"\x04base\x18\x04 \x01(\tR\x04base\x125\n" +
+	"\aremoved\x18\x05 \x03(\v2\x1b.weir.fleet.v1.Config.EntryR\aremoved\x12\x16\n" +
+	"\x06digest\x18\x06 \x01(\fR\x06digest\x12'\n" +
+	"\x0fsecrets_renewed\x18\a \x01(\bR\x0esecretsRenewed\x1aM\n" +
+	"\x05Entry\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xa4\x01\n" +
 	"\x06Secret\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x123\n" +
@@ -3552,10 +3673,11 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
 	"\n" +
 	"now_micros\x18\x02 \x01(\x03R\tnowMicros\x12'\n" +
-	"\x0fdoubtful_micros\x18\x03 \x01(\x03R\x0edoubtfulMicros\"=\n" +
+	"\x0fdoubtful_micros\x18\x03 \x01(\x03R\x0edoubtfulMicros\"S\n" +
 	"\vAcknowledge\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\x98\x01\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x98\x01\n" +
 	"\aHolders\x124\n" +
 	"\x06counts\x18\x01 \x03(\v2\x1c.weir.fleet.v1.Holders.CountR\x06counts\x1aW\n" +
 	"\x05Count\x12\x1c\n" +
@@ -3814,7 +3936,7 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(Capture)(0),                 // 0: weir.fleet.v1.Capture
 	(Mode)(0),                    // 1: weir.fleet.v1.Mode
@@ -3851,11 +3973,12 @@ var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(*Rejected)(nil),             // 32: weir.fleet.v1.Rejected
 	(*Leave)(nil),                // 33: weir.fleet.v1.Leave
 	(*Goodbye)(nil),              // 34: weir.fleet.v1.Goodbye
-	nil,                          // 35: weir.fleet.v1.Secret.DataEntry
-	(*Clocks_Clock)(nil),         // 36: weir.fleet.v1.Clocks.Clock
-	(*Holders_Count)(nil),        // 37: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 38: weir.fleet.v1.PoolReport.Partition
-	(*Rejected_Row)(nil),         // 39: weir.fleet.v1.Rejected.Row
+	(*Config_Entry)(nil),         // 35: weir.fleet.v1.Config.Entry
+	nil,                          // 36: weir.fleet.v1.Secret.DataEntry
+	(*Clocks_Clock)(nil),         // 37: weir.fleet.v1.Clocks.Clock
+	(*Holders_Count)(nil),        // 38: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 39: weir.fleet.v1.PoolReport.Partition
+	(*Rejected_Row)(nil),         // 40: weir.fleet.v1.Rejected.Row
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	5,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
@@ -3881,34 +4004,35 @@ var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	15, // 20: weir.fleet.v1.ToHolder.promise:type_name -> weir.fleet.v1.PromiseRequest
 	0,  // 21: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
 	1,  // 22: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	37, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
+	38, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
 	11, // 24: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	35, // 25: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	36, // 26: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
-	37, // 27: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	18, // 28: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	17, // 29: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	18, // 30: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	19, // 31: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	19, // 32: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	23, // 33: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	31, // 34: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	25, // 35: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	24, // 36: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	2,  // 37: weir.fleet.v1.LimitReport.keys_bound:type_name -> weir.fleet.v1.KeysBound
-	19, // 38: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	26, // 39: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	19, // 40: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	26, // 41: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	38, // 42: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	39, // 43: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
-	3,  // 44: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	4,  // 45: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	45, // [45:46] is the sub-list for method output_type
-	44, // [44:45] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	35, // 25: weir.fleet.v1.Config.removed:type_name -> weir.fleet.v1.Config.Entry
+	36, // 26: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	37, // 27: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	38, // 28: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	18, // 29: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	17, // 30: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	18, // 31: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	19, // 32: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	19, // 33: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	23, // 34: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	31, // 35: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	25, // 36: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	24, // 37: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	2,  // 38: weir.fleet.v1.LimitReport.keys_bound:type_name -> weir.fleet.v1.KeysBound
+	19, // 39: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	26, // 40: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	19, // 41: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	26, // 42: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	39, // 43: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	40, // 44: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	3,  // 45: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	4,  // 46: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	46, // [46:47] is the sub-list for method output_type
+	45, // [45:46] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -3948,7 +4072,7 @@ func file_internal_fleetpb_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

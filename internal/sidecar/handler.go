@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -21,7 +22,10 @@ import (
 // A handler does what the controller asks for.
 type handler struct{ p *process }
 
-var _ fleet.Handler = handler{}
+var _ interface {
+	fleet.Handler
+	fleet.Editor
+} = handler{}
 
 func (h handler) InForce() (version string, holders []*fleetpb.Holders_Count) {
 	return h.version(), h.p.enforcer.Holders()
@@ -49,7 +53,30 @@ func (h handler) version() string {
 func (h handler) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
 	defer h.p.configuring.Do(func() { close(h.p.configured) })
 	h.p.stores.Learn(secretsOf(secrets))
-	refused, err := h.p.adopt(snapshot)
+	return h.adopted(version, h.p.adoptWhole(version, snapshot))
+}
+
+// Edit puts in force what the edit makes of the version that is.
+func (h handler) Edit(e revision.Edit, secrets []*fleetpb.Secret, renewed bool) error {
+	next, err := h.p.held.Load().Edited(e)
+	if errors.Is(err, revision.ErrBase) {
+		h.p.log.Info("an edit cannot be made of the version in force; the whole is asked for", "version", e.Version, "reason", err)
+		return err
+	}
+	defer h.p.configuring.Do(func() { close(h.p.configured) })
+	if renewed {
+		h.p.stores.Learn(secretsOf(secrets))
+	}
+	if err == nil {
+		err = h.p.adopt(next)
+	}
+	return h.adopted(e.Version, err)
+}
+
+// adopted returns what the controller is sent of a version that was put in force, unless err says why
+// it was not.
+func (h handler) adopted(version string, err error) error {
+	refused := h.p.Refused()
 	switch {
 	case err != nil:
 		h.p.log.Error("a snapshot was refused; the last good one stays", "version", version, "error", err)
@@ -94,10 +121,7 @@ func (p *process) Set() (*policy.Set, string) { return p.enforcer.Set() }
 
 // Refused returns what of the newest snapshot is not in force.
 func (p *process) Refused() policy.Refusals {
-	if refused := p.refused.Load(); refused != nil {
-		return *refused
-	}
-	return nil
+	return p.held.Load().Refused
 }
 
 // Limits returns the limits in force.

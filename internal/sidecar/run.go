@@ -26,7 +26,7 @@ import (
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/pkg/concurrency"
 	"github.com/weir-dev/weir/pkg/monotonic"
-	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
 
@@ -76,9 +76,9 @@ type process struct {
 	stores   *stores.Pool
 	pools    *pools.Enforcer
 	enforcer *enforce.Enforcer
-	fleet    *fleet.Client                   // nil when no controller is configured
-	traces   *trace.Tracer                   // nil when no collector is
-	refused  atomic.Pointer[policy.Refusals] // of the newest snapshot; nil before the first
+	fleet    *fleet.Client                 // nil when no controller is configured
+	traces   *trace.Tracer                 // nil when no collector is
+	held     atomic.Pointer[revision.Held] // the version in force; written by one at a time
 
 	configured  chan struct{} // closed when the controller has said what to enforce
 	configuring sync.Once
@@ -87,6 +87,7 @@ type process struct {
 // newProcess puts the snapshot in force, so that it holds from the first request.
 func newProcess(cfg config, log *slog.Logger) (*process, error) {
 	p := &process{cfg: cfg, log: log, configured: make(chan struct{})}
+	p.held.Store(new(revision.Held))
 	p.metrics = metrics.New(p)
 	p.memory = membudget.New(membudget.SizeIn(debug.SetMemoryLimit(-1)))
 	p.freed = pages.NewSurplus().Freed

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 )
 
 // begin puts the snapshot in force that the pod was created with. One that this sidecar
@@ -21,10 +22,10 @@ func (p *process) begin() error {
 		return nil
 	}
 	data, err := policy.Unpack(p.cfg.snapshot)
-	var refused policy.Refusals
 	if err == nil {
-		refused, err = p.adopt(data)
+		err = p.adoptWhole(policy.Version(data), data)
 	}
+	refused := p.Refused()
 	switch {
 	case err != nil && p.fleet == nil:
 		return fmt.Errorf("WEIR_SNAPSHOT: %w: write it with the control plane of the same version, or set --fleet-address", err)
@@ -38,30 +39,28 @@ func (p *process) begin() error {
 	return nil
 }
 
-// adopt puts an encoded snapshot in force, or leaves all as it is. For a part that is
+// adoptWhole puts an encoded snapshot in force, or leaves all as it is. For a part that is
 // refused, the last good version stays. So do the keys of tokens that the controller has not
 // read, as when it has just begun to lead.
-func (p *process) adopt(data []byte) (policy.Refusals, error) {
-	snapshot, refused, err := policy.DecodeParts(data)
+func (p *process) adoptWhole(version string, data []byte) error {
+	next, err := p.held.Load().Whole(version, data)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	before, _ := p.enforcer.Set()
-	snapshot.Keep(&before.Snapshot, refused)
-	snapshot.KeepKeys(&before.Snapshot)
-	set, err := policy.Compile(snapshot)
+	return p.adopt(next)
+}
+
+// adopt puts what is held next in force, or leaves all as it is.
+func (p *process) adopt(next *revision.Held) error {
+	pool, err := p.pools.Prepare(next.Set)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pool, err := p.pools.Prepare(set)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.enforcer.Apply(set, policy.Version(data)); err != nil {
+	if err := p.enforcer.Apply(next.Set, next.Version); err != nil {
 		pool.Abandon()
-		return nil, err
+		return err
 	}
 	pool.Commit()
-	p.refused.Store(&refused)
-	return refused, nil
+	p.held.Store(next)
+	return nil
 }

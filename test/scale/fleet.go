@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
-	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 )
 
 // Where sidecars of a world run, and what their pods are called.
@@ -58,7 +58,7 @@ func newSidecars(ctx context.Context, w *world) (*sidecars, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &sidecars{world: w, ca: secret.Data["ca.crt"], snapshots: snapshots{known: map[string]*policy.Set{}}}
+	f := &sidecars{world: w, ca: secret.Data["ca.crt"], snapshots: snapshots{known: map[made]*revision.Held{}}}
 	f.ctx, f.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return f, os.MkdirAll(filepath.Join(w.dir, "tokens"), 0o700)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/stores"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -25,9 +26,13 @@ type sidecar struct {
 	client   *fleet.Client
 	enforcer *enforce.Enforcer
 	stores   *stores.Pool
+	held     *revision.Held
 }
 
-var _ fleet.Handler = (*sidecar)(nil)
+var _ interface {
+	fleet.Handler
+	fleet.Editor
+} = (*sidecar)(nil)
 
 // serviceAddress stands for that of the Service, behind which is the leader.
 const serviceAddress = "127.127.0.1:15030"
@@ -37,7 +42,7 @@ const serviceAddress = "127.127.0.1:15030"
 func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 128, byte(i >> 8), byte(i)}) }
 
 func (f *sidecars) newSidecar(pod fleet.Identity, tokenFile string, from netip.Addr) (*sidecar, error) {
-	s := &sidecar{of: f}
+	s := &sidecar{of: f, held: &none}
 	log := slog.New(slog.DiscardHandler)
 	var err error
 	s.client, err = fleet.New(fleet.Config{
@@ -68,15 +73,26 @@ func (s *sidecar) InForce() (version string, holders []*fleetpb.Holders_Count) {
 }
 
 // Apply implements fleet.Handler.
-func (s *sidecar) Apply(_ string, snapshot []byte, _ []*fleetpb.Secret) error {
-	set, version, err := s.of.read(snapshot)
+func (s *sidecar) Apply(version string, snapshot []byte, _ []*fleetpb.Secret) error {
+	return s.adopt(version, func(held *revision.Held) (*revision.Held, error) { return held.Whole(version, snapshot) })
+}
+
+// Edit implements fleet.Editor.
+func (s *sidecar) Edit(e revision.Edit, _ []*fleetpb.Secret, _ bool) error {
+	return s.adopt(e.Version, func(held *revision.Held) (*revision.Held, error) { return held.Edited(e) })
+}
+
+// adopt puts in force what build makes of the version that is.
+func (s *sidecar) adopt(version string, build func(*revision.Held) (*revision.Held, error)) error {
+	next, err := s.of.read(s.held, version, build)
 	if err != nil {
 		return err
 	}
-	if err := s.enforcer.Apply(set, version); err != nil {
+	if err := s.enforcer.Apply(next.Set, next.Version); err != nil {
 		return err
 	}
-	s.of.applied(s, set, time.Now())
+	s.held = next
+	s.of.applied(s, next.Set, time.Now())
 	return nil
 }
 
@@ -125,30 +141,36 @@ func (unobserved) Closed(policy.Store)                       {}
 // node of their own.
 type snapshots struct {
 	mu    sync.Mutex
-	known map[string]*policy.Set
+	known map[made]*revision.Held
 }
 
-func (k *snapshots) read(data []byte) (*policy.Set, string, error) {
-	version := policy.Version(data)
+// made is a version, and what it was made of.
+type made struct {
+	of      *revision.Held
+	version string
+}
+
+// read returns what build makes of the version that is held.
+func (k *snapshots) read(held *revision.Held, version string, build func(*revision.Held) (*revision.Held, error)) (*revision.Held, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if set := k.known[version]; set != nil {
-		return set, version, nil
+	of := made{held, version}
+	if next := k.known[of]; next != nil {
+		return next, nil
 	}
-	snapshot, refused, err := policy.DecodeParts(data)
+	next, err := build(held)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if len(refused) > 0 {
-		return nil, "", fmt.Errorf("a part is refused: %w", refused)
-	}
-	set, err := policy.Compile(snapshot)
-	if err != nil {
-		return nil, "", err
+	if len(next.Refused) > 0 {
+		return nil, fmt.Errorf("a part is refused: %w", next.Refused)
 	}
 	if len(k.known) > 16 {
 		clear(k.known)
 	}
-	k.known[version] = set
-	return set, version, nil
+	k.known[of] = next
+	return next, nil
 }
+
+// none is what all sidecars begin with.
+var none revision.Held

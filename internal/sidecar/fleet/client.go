@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -48,6 +49,14 @@ type Handler interface {
 	// was begun last, and false when nothing is promised. It does not block.
 	Promise(now, until limiter.Instant) (begun limiter.Instant, ok bool)
 	Accountant
+}
+
+// An Editor is a Handler that can be sent what changed alone. Others are sent all of every version.
+type Editor interface {
+	// Edit puts in force what the edit makes of the version that is, or leaves all as it is. The
+	// credentials of its stores are those of that version, unless they are renewed. An error that
+	// wraps revision.ErrBase asks the controller for all of the version; others are reported to it.
+	Edit(e revision.Edit, secrets []*fleetpb.Secret, renewed bool) error
 }
 
 // An Accountant says what was let through.
@@ -187,12 +196,13 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 
 func (c *Client) hello(h Handler) *fleetpb.Hello {
 	version, holders := h.InForce()
+	_, edits := h.(Editor)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := c.cfg.Identity
 	return &fleetpb.Hello{
 		PodUid: id.PodUID, BootNonce: id.BootNonce, Namespace: id.Namespace, Pod: id.Pod,
-		Version: id.Version, ConfigVersion: version, Term: c.term, Holders: holders, Promises: true,
+		Version: id.Version, ConfigVersion: version, Term: c.term, Holders: holders, Promises: true, Edits: edits,
 		Capture: fleetpb.Capture(fleetpb.Capture_value["CAPTURE_"+strings.ToUpper(id.Capture)]),
 		Mode:    fleetpb.Mode(fleetpb.Mode_value["MODE_"+strings.ToUpper(id.Mode)]),
 	}

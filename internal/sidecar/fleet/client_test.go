@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/twotier"
 )
@@ -46,6 +48,10 @@ func (h *handler) Apply(version string, _ []byte, _ []*fleetpb.Secret) error {
 	}
 	h.version = version
 	return nil
+}
+
+func (h *handler) Edit(e revision.Edit, _ []*fleetpb.Secret, _ bool) error {
+	return h.Apply(e.Version, nil, nil)
 }
 
 func (h *handler) SetHolders(namespace, name string, n int64) {
@@ -161,7 +167,7 @@ func TestHelloIdentifiesTheSidecar(t *testing.T) {
 	s, hello := c.welcome(t, 7)
 	want := &fleetpb.Hello{
 		PodUid: "uid", BootNonce: "nonce", Namespace: "shop", Pod: "checkout-1", Version: "v1", ConfigVersion: "sha256:before",
-		Capture: fleetpb.Capture_CAPTURE_NONE, Mode: fleetpb.Mode_MODE_BYPASS, Promises: true,
+		Capture: fleetpb.Capture_CAPTURE_NONE, Mode: fleetpb.Mode_MODE_BYPASS, Promises: true, Edits: true,
 	}
 	if diff := cmp.Diff(want, hello, protocmp.Transform()); diff != "" {
 		t.Errorf("hello differs (-want +got):\n%s", diff)
@@ -536,6 +542,36 @@ func TestConfigIsAcknowledged(t *testing.T) {
 			s.say(t, configMessage(tc.sent, data))
 			ack := expect(t, s, (*fleetpb.FromHolder).GetAcknowledge)
 			if ack.GetVersion() != tc.sent || !strings.Contains(ack.GetError(), tc.want) || (tc.want == "") != (ack.GetError() == "") {
+				t.Errorf("got %v", ack)
+			}
+			if version, _ := h.InForce(); version != tc.after {
+				t.Errorf("%s is in force", version)
+			}
+		})
+	}
+}
+
+func TestAnEditIsAcknowledged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuse error
+		whole  bool
+		after  string // version in force
+	}{
+		"that is made":                     {nil, false, "sha256:next"},
+		"that the handler refuses":         {errors.New("no such algorithm"), false, "sha256:before"},
+		"that is of another version":       {revision.ErrBase, true, "sha256:before"},
+		"that does not make what it names": {fmt.Errorf("%w: it is torn", revision.ErrBase), true, "sha256:before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			_, h, _ := start(t, c)
+			h.mu.Lock()
+			h.refuse = tc.refuse
+			h.mu.Unlock()
+			s, _ := c.welcome(t, 7)
+			s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{Config: &fleetpb.Config{Version: "sha256:next", Base: "sha256:before"}}})
+			ack := expect(t, s, (*fleetpb.FromHolder).GetAcknowledge)
+			if ack.GetVersion() != "sha256:next" || ack.GetWhole() != tc.whole || (tc.refuse == nil) != (ack.GetError() == "") {
 				t.Errorf("got %v", ack)
 			}
 			if version, _ := h.InForce(); version != tc.after {

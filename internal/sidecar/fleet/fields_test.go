@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -79,6 +80,7 @@ func TestEveryFieldOfAShareIsRead(t *testing.T) {
 // A recorder notes what the controller asks for.
 type recorder struct {
 	Applied []applied
+	Edited  []edited
 	Counts  []holders
 	Clocks  []clock
 	Queries []*fleetpb.AuditQuery
@@ -88,6 +90,12 @@ type (
 	applied struct {
 		Version, Snapshot string
 		Secrets           []*fleetpb.Secret
+	}
+	edited struct {
+		Base, Version, Digest, Data string
+		Removed                     []revision.Name
+		Secrets                     []*fleetpb.Secret
+		Renewed                     bool
 	}
 	holders struct {
 		Namespace, Policy string
@@ -103,6 +111,11 @@ func (*recorder) InForce() (string, []*fleetpb.Holders_Count) { return "", nil }
 
 func (r *recorder) Apply(version string, snapshot []byte, secrets []*fleetpb.Secret) error {
 	r.Applied = append(r.Applied, applied{version, string(snapshot), secrets})
+	return nil
+}
+
+func (r *recorder) Edit(e revision.Edit, secrets []*fleetpb.Secret, renewed bool) error {
+	r.Edited = append(r.Edited, edited{e.Base, e.Version, string(e.Digest), string(e.Data), e.Removed, secrets, renewed})
 	return nil
 }
 
@@ -129,8 +142,15 @@ func TestEveryFieldOfAMessageIsDone(t *testing.T) {
 			Version: policy.Version([]byte(snapshot)), Snapshot: []byte(snapshot), Secrets: []*fleetpb.Secret{{Name: secret, Version: secret}},
 		}}}
 	}
+	edit := func(snapshot, secret string) *fleetpb.ToHolder {
+		m := config(snapshot, secret)
+		m.GetConfig().Base, m.GetConfig().Digest, m.GetConfig().SecretsRenewed = secret, []byte(secret), true
+		m.GetConfig().Removed = []*fleetpb.Config_Entry{{Kind: "policy", Namespace: "n", Name: "p"}}
+		return m
+	}
 	inputs := []*fleetpb.ToHolder{
 		config("{}", "a"), config("[]", "b"),
+		edit("{}", "a"), edit("[]", "b"),
 		{Message: &fleetpb.ToHolder_Holders{Holders: &fleetpb.Holders{Counts: []*fleetpb.Holders_Count{{Namespace: "n", Policy: "p", Holders: 1}}}}},
 		{Message: &fleetpb.ToHolder_Clocks{Clocks: &fleetpb.Clocks{Clocks: []*fleetpb.Clocks_Clock{{Server: "s", NowMicros: 2, DoubtfulMicros: 3}}}}},
 		{Message: &fleetpb.ToHolder_Audit{Audit: &fleetpb.AuditQuery{Id: 4, Namespace: "n"}}},
@@ -140,7 +160,7 @@ func TestEveryFieldOfAMessageIsDone(t *testing.T) {
 		reply := do(m, r)
 		return []any{*r, reply}, nil
 	}, "Secret.Data", "AuditQuery.Policy", "AuditQuery.Limit", "AuditQuery.Windows", "AuditQuery.Hashes", "AuditQuery.SinceMicros", // which the handler reads
-		"Acknowledge.Error", "FromHolder.Message", "AuditReply.Keys", "AuditReply.Unknown") // which the handler says
+		"Acknowledge.Error", "Acknowledge.Whole", "FromHolder.Message", "AuditReply.Keys", "AuditReply.Unknown") // which the handler says
 }
 
 func TestEveryFieldOfAStateIsShown(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -242,7 +243,7 @@ func do(m *fleetpb.ToHolder, h Handler) *fleetpb.FromHolder {
 	case *fleetpb.ToHolder_Config:
 		ack := &fleetpb.Acknowledge{Version: m.Config.GetVersion()}
 		if err := apply(m.Config, h); err != nil {
-			ack.Error = err.Error()
+			ack.Error, ack.Whole = err.Error(), errors.Is(err, revision.ErrBase)
 		}
 		return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Acknowledge{Acknowledge: ack}}
 	case *fleetpb.ToHolder_Holders:
@@ -262,10 +263,26 @@ func do(m *fleetpb.ToHolder, h Handler) *fleetpb.FromHolder {
 }
 
 func apply(c *fleetpb.Config, h Handler) error {
+	if c.GetBase() != "" {
+		editor, ok := h.(Editor)
+		if !ok {
+			return fmt.Errorf("%w: nothing is edited here", revision.ErrBase)
+		}
+		return editor.Edit(editOf(c), c.GetSecrets(), c.GetSecretsRenewed())
+	}
 	if got := policy.Version(c.GetSnapshot()); got != c.GetVersion() {
 		return fmt.Errorf("the snapshot hashes to %s: it was changed on the way", got)
 	}
 	return h.Apply(c.GetVersion(), c.GetSnapshot(), c.GetSecrets())
+}
+
+// editOf returns what makes the version of a configuration of its base.
+func editOf(c *fleetpb.Config) revision.Edit {
+	out := revision.Edit{Base: c.GetBase(), Version: c.GetVersion(), Digest: c.GetDigest(), Data: c.GetSnapshot()}
+	for _, n := range c.GetRemoved() {
+		out.Removed = append(out.Removed, revision.Name{Kind: revision.Kind(n.GetKind()), Namespace: n.GetNamespace(), Name: n.GetName()})
+	}
+	return out
 }
 
 // reportEvery reports at once, because a new session knows nothing, and then

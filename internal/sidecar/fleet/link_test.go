@@ -34,6 +34,17 @@ func TestBeatsOvertakeQueuedMessages(t *testing.T) {
 	}
 }
 
+// TestAHandlerThatMakesNoEditsAsksForTheWhole, and for nothing when it is sent one.
+func TestAHandlerThatMakesNoEditsAsksForTheWhole(t *testing.T) {
+	plain := struct{ Handler }{&recorder{}}
+	for base, whole := range map[string]bool{"sha256:before": true, "": false} {
+		m := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Config{Config: &fleetpb.Config{Version: "sha256:next", Base: base}}}
+		if ack := do(m, plain).GetAcknowledge(); ack.GetWhole() != whole || ack.GetError() == "" || ack.GetVersion() != "sha256:next" {
+			t.Errorf("a configuration on %q is acknowledged by %v", base, ack)
+		}
+	}
+}
+
 // auditor answers queries, and nothing else.
 type auditor struct{ Handler }
 
