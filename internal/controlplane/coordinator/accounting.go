@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -61,17 +60,19 @@ func (b *accounting) inherits(limit limitName) bool {
 
 // enforce makes h account for what it is served by. Until h has read that, it goes on
 // enforcing the rest of what it enforced before, and nobody counts that rest. When it was
-// served by a part before, nothing that it reported of other policies is accounted for.
-func (b *accounting) enforce(h audit.Holder, c *config, before []types.NamespacedName, part bool) {
+// served by a part before, nothing that it reported of other policies is accounted for. Of
+// policies that are the same as before, nil for none, it accounts already.
+func (b *accounting) enforce(h audit.Holder, c, before *config, part bool) {
+	step := c.from(before)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	for _, name := range before {
-		if !c.has(name) {
+	for _, name := range step.names {
+		p := c.policy(name)
+		if p == nil {
 			b.each(h, name, func(l *audit.Limit) { l.Lose(h, now) })
+			continue
 		}
-	}
-	for name, p := range c.policies {
 		entry := b.byName[name]
 		if entry == nil {
 			entry = &account{
@@ -85,7 +86,7 @@ func (b *accounting) enforce(h audit.Holder, c *config, before []types.Namespace
 		b.boundLimits.adopt(p, now)
 		entry.holders[h] = struct{}{}
 		for _, l := range entry.limits {
-			if part && !slices.Contains(before, name) {
+			if part && !before.has(name) {
 				l.Unplace(now)
 			}
 			l.Join(h, now)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
+	"github.com/weir-dev/weir/pkg/policy/revision"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -24,7 +26,10 @@ type config struct {
 	limits   map[limitName]*published
 	policies map[types.NamespacedName]*policy.Policy
 	pools    map[types.NamespacedName]*dividedPool
-	opened   atomic.Bool // its durable counters were
+	servers  []policy.Store           // one of each server that holders ask by themselves
+	opened   atomic.Bool              // its durable counters were
+	content  func() *revision.Content // of the message; nil when it cannot be taken apart
+	steps    steps
 }
 
 // A limitName names a limit within one cluster.
@@ -74,8 +79,20 @@ func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 		policies: map[types.NamespacedName]*policy.Policy{},
 		pools:    map[types.NamespacedName]*dividedPool{},
 	}
+	c.content = sync.OnceValue(func() *revision.Content {
+		content, err := revision.ContentOf(data)
+		if err != nil {
+			return nil // of what this version encoded, which is not so
+		}
+		return content
+	})
+	known := map[string]bool{}
 	for i := range s.Policies {
 		c.add(&s.Policies[i])
+		if of := s.Policies[i].Store; of.Type != policy.ControllerStore && !of.Gateway && !known[of.Server()] {
+			known[of.Server()] = true
+			c.servers = append(c.servers, of)
+		}
 	}
 	if s.Pool != nil {
 		c.addPool(s.Pool)

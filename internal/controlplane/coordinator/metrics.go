@@ -92,7 +92,7 @@ func newMetrics(r prometheus.Registerer, waits, taken func() float64) *metrics {
 			Name: "weir_coordinator_pushes_total", Help: "Configurations sent to sidecars.",
 		}),
 		acks: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_acknowledgements_total", Help: "Configurations that sidecars enforce (accepted) or not (refused).",
+			Name: "weir_coordinator_acknowledgements_total", Help: "Configurations that sidecars enforce (accepted) or not (refused); edits in whose place they ask for the whole (whole).",
 		}, []string{"result"}),
 		audit: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_coordinator_audit_seconds", Help: "Time to measure the windows that ended.",

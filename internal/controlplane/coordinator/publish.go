@@ -202,15 +202,16 @@ func (t *term) serveBy(s *session, next *config, send bool) {
 	defer s.reporting.Unlock()
 	changed := s.changing(next, send)
 	t.notify(s, changed)
-	t.accounting.enforce(s.holder, next, s.policies(), s.lacksSome())
+	before, _ := s.served()
+	t.accounting.enforce(s.holder, next, before, s.lacksSome())
 	t.poolAccounting.enforce(s.holder, next.pools, s.servingPools())
 	t.sendClocks(s, next)
 	t.roll.RLock()
-	push := s.serve(next, send)
-	t.absences.Enter(s.PodUID, next.policies)
+	message := s.serve(next, send)
+	t.absences.Enter(s.PodUID, next.from(before).policies) // the others were entered before
 	t.roll.RUnlock()
-	if push {
-		s.push(next.message)
+	if message != nil {
+		s.push(message)
 		t.metrics.pushes.Inc()
 	}
 	t.reportEarly(s)
@@ -258,13 +259,23 @@ func (t *term) secrets(ctx context.Context, s policy.Snapshot) ([]*fleetpb.Secre
 	return out, nil
 }
 
-// serve has the holder be served by next. If it is to be sent that, serve reports whether
-// there is anything to send: not when the holder said as it connected that it enforces that
-// already. Credentials, which it may not have, are always sent.
-func (s *session) serve(next *config, send bool) (push bool) {
+// serve has the holder be served by next. If it is to be sent that, serve returns what is to be
+// sent: nothing when the holder said as it connected that it enforces that
+// already. Credentials, which it may not have, are always sent. A holder that was sent another
+// config before is sent what changed, whether it enforces that or not: when it does not, it says so.
+func (s *session) serve(next *config, send bool) (message *fleetpb.ToHolder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	enforces := send && !s.sent && s.offered == next.version
+	if send && (!enforces || next.secret) {
+		message = next.message
+	}
+	if s.edits && s.sent && send {
+		s.edit = next.editOf(s.serves)
+		message = cmp.Or(s.edit, message)
+	} else {
+		s.edit = nil
+	}
 	if s.serves == nil {
 		close(s.known)
 	}
@@ -273,7 +284,7 @@ func (s *session) serve(next *config, send bool) (push bool) {
 	if enforces {
 		s.acked = next
 	}
-	return send && (!enforces || next.secret)
+	return message
 }
 
 // losesNothing reports whether part, which is not all that the holder has to enforce,
@@ -371,11 +382,7 @@ func (t *term) sendClocks(s *session, by *config) {
 		return
 	}
 	var out []*fleetpb.Clocks_Clock
-	for i := range by.snapshot.Policies {
-		of := by.snapshot.Policies[i].Store
-		if of.Type == policy.ControllerStore || of.Gateway {
-			continue
-		}
+	for _, of := range by.servers {
 		server := of.Server()
 		if _, known := s.clocks[server]; known {
 			continue

@@ -50,8 +50,9 @@ type session struct {
 	mode    fleetpb.Mode
 	since   time.Time
 	offered string // config version it enforced when it connected
-	// promises says that the holder promises what it is asked for.
-	promises bool
+	// promises says that the holder promises what it is asked for, and edits that it makes a
+	// version of another.
+	promises, edits bool
 
 	out   *outbox.Box[*fleetpb.ToHolder]
 	known chan struct{}           // closed when it is known what the holder has to enforce
@@ -72,11 +73,12 @@ type session struct {
 	spoken     map[limitName]struct{} // limits that the parts of a report named so far
 
 	mu          sync.Mutex
-	back        bool    // it sent something since its hello, or promised what it was asked for
-	serves      *config // what the holder is served by; nil before the first
-	sent        bool    // the holder was sent that, too; otherwise it is a part
-	acked       *config // what it enforces, as it says; nil before the first
-	refusal     string  // why it does not enforce what it was sent
+	back        bool              // it sent something since its hello, or promised what it was asked for
+	serves      *config           // what the holder is served by; nil before the first
+	sent        bool              // the holder was sent that, too; otherwise it is a part
+	edit        *fleetpb.ToHolder // by which it was sent that; nil: as a whole
+	acked       *config           // what it enforces, as it says; nil before the first
+	refusal     string            // why it does not enforce what it was sent
 	storeErrors map[limitName]string
 	learning    map[limitName]Learning
 	keysFull    map[limitName]KeysFull
@@ -100,6 +102,7 @@ func newSession(id podauth.Identity, hello *fleetpb.Hello, stop context.CancelCa
 		since:       time.Now(),
 		offered:     hello.GetConfigVersion(),
 		promises:    hello.GetPromises(),
+		edits:       hello.GetEdits(),
 		out:         outbox.New[*fleetpb.ToHolder](queueSize),
 		known:       make(chan struct{}),
 		gone:        make(chan struct{}),
@@ -234,18 +237,23 @@ func (s *session) changing(next *config, send bool) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sent == send && s.refusal == "" {
-		return differing(s.serves, next)
+		return next.from(s.serves).names
 	}
 	return append(differing(nil, s.serves), differing(nil, next)...) // all show it
 }
 
 // acknowledge enters what the holder says of a config, and returns the policies whose state
-// that changes.
-func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
+// that changes. A holder that could not make an edit is sent the whole, once.
+func (s *session) acknowledge(a *fleetpb.Acknowledge) (changed []types.NamespacedName, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.sent || s.serves.version != a.GetVersion() {
-		return nil // of one that was replaced meanwhile
+		return nil, false // of one that was replaced meanwhile
+	}
+	if a.GetWhole() && s.edit != nil {
+		s.edit = nil
+		s.push(s.serves.message)
+		return nil, true
 	}
 	before, refused := s.acked, s.refusal
 	s.refusal = shortened(a.GetError(), maxReason)
@@ -255,7 +263,7 @@ func (s *session) acknowledge(a *fleetpb.Acknowledge) []types.NamespacedName {
 	if s.refusal != refused { // which all policies of the session show
 		before = nil
 	}
-	return differing(before, s.serves)
+	return s.serves.from(before).names, false
 }
 
 // send writes a message to the stream. It reports false when that was the last one: the stream is
@@ -348,9 +356,13 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 }
 
 func (t *term) acknowledged(s *session, a *fleetpb.Acknowledge) {
-	changed := s.acknowledge(a)
+	changed, whole := s.acknowledge(a)
 	result := "accepted"
-	if a.GetError() != "" {
+	switch {
+	case whole:
+		result = "whole"
+		t.metrics.pushes.Inc()
+	case a.GetError() != "":
 		result = "refused"
 		t.log.Info("a sidecar refuses its configuration", "namespace", s.Namespace, "pod", s.Pod, "reason", shortened(a.GetError(), maxReason))
 	}
