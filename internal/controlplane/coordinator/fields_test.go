@@ -344,7 +344,7 @@ func TestHoldersAreSentTheirPoliciesOnly(t *testing.T) {
 		out: outbox.New[*fleetpb.ToHolder](1), holders: map[types.NamespacedName]int64{}, back: true,
 		serves: &config{policies: map[types.NamespacedName]*policy.Policy{name: {}}},
 	}
-	s.sendHolders(map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true, absence.New(func() limiter.Instant { return 1 }, true, nil))
+	s.sendHolders(&numbers{map[types.NamespacedName]int64{name: 3, {Namespace: "n", Name: "other"}: 4}, true}, absence.New(func() limiter.Instant { return 1 }, true, nil))
 	sent, _ := s.out.Next()
 	got := sent.GetHolders().GetCounts()
 	if len(got) != 1 || got[0].GetNamespace() != "n" || got[0].GetPolicy() != "p" || got[0].GetHolders() != 3 {

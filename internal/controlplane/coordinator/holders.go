@@ -122,30 +122,49 @@ func (t *term) settle(ctx context.Context, namespace string) error {
 // it enforces. While one of them was sent nothing it may enforce what nobody knows of,
 // and no number falls.
 func (t *term) sendHolders(namespace string) {
-	in, holders, all := t.count(namespace)
+	in, counted := t.count(namespace)
+	if before := t.counts[namespace]; before.same(counted) {
+		counted = before
+	}
+	t.counts[namespace] = counted
 	used := map[*config]struct{}{}
 	for _, s := range in {
 		by, _ := s.served()
 		used[by] = struct{}{}
-		s.sendHolders(holders, all, t.absences)
+		s.sendHolders(counted, t.absences)
+	}
+	if len(in) == 0 {
+		delete(t.counts, namespace)
 	}
 	t.configs.keep(namespace, used)
 	t.gateways.Retain(t.configs.gateways())
 }
 
-// count returns the sessions of the namespace, the number of holders of each policy that is to
-// be sent to them, and whether all of them were sent what they enforce. The sessions and the
+// numbers are those of the holders of a namespace's policies that are to be sent to its sessions, and
+// whether all of them were sent what they enforce.
+type numbers struct {
+	holders map[types.NamespacedName]int64
+	all     bool
+}
+
+// same reports whether the numbers of c, which may be nil, are those of other.
+func (c *numbers) same(other *numbers) bool {
+	return c != nil && c.all == other.all && maps.Equal(c.holders, other.holders)
+}
+
+// count returns the sessions of the namespace and what is to be sent to them. The sessions and the
 // shares in use are of one instant: a holder that is missing in one of the two would change
 // the number, and all sessions would be sent another one again and again while a fleet comes
 // back.
-func (t *term) count(namespace string) (in []*session, holders map[types.NamespacedName]int64, all bool) {
+func (t *term) count(namespace string) (in []*session, c *numbers) {
 	t.roll.Lock()
 	defer t.roll.Unlock()
-	in, all = t.sessions.in(namespace), true
-	holders = map[types.NamespacedName]int64{}
+	in = t.sessions.in(namespace)
+	holders, all := map[types.NamespacedName]int64{}, true
 	away := map[types.NamespacedName]map[string]int64{}
+	served := map[*config]int64{}
 	for _, s := range in {
-		_, sent := s.served()
+		by, sent := s.served()
 		all = all && sent
 		if !s.isBack() {
 			for policy, n := range s.shares() { // it has the share that it had
@@ -156,14 +175,20 @@ func (t *term) count(namespace string) (in []*session, holders map[types.Namespa
 			}
 			continue
 		}
-		for _, policy := range s.policies() {
-			holders[policy]++
+		served[by]++
+	}
+	for by, n := range served {
+		if by == nil {
+			continue // nothing is known of what they enforce
+		}
+		for policy := range by.policies {
+			holders[policy] += n
 		}
 	}
 	for name, n := range holders {
 		holders[name] = t.absences.Divisor(name, n, away[name])
 	}
-	return in, holders, all
+	return in, &numbers{holders, all}
 }
 
 // isBack reports whether the holder is back.
@@ -181,17 +206,26 @@ func (s *session) shares() map[types.NamespacedName]int64 {
 }
 
 // sendHolders sends the holder the counts that are news to it; those that are not all
-// there may be only when they are higher.
-func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, absences *absence.Tracker) {
+// there may be only when they are higher. When it has these already, only the policies that it is
+// served by since then are looked at.
+func (s *session) sendHolders(c *numbers, absences *absence.Tracker) {
 	message := &fleetpb.Holders{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serves == nil || !s.back {
 		return
 	}
-	for name := range s.serves.policies {
-		n := holders[name]
-		if (n > s.holders[name] || all && n > 0 && n != s.holders[name]) && absences.MaySend(s.Identity, name, n) {
+	had := s.counted
+	if had.all != c {
+		had.of = nil
+	}
+	s.counted = sentNumbers{c, s.serves}
+	for name := range s.serves.from(had.of).policies {
+		n := c.holders[name]
+		switch news := n > s.holders[name] || c.all && n > 0 && n != s.holders[name]; {
+		case news && !absences.MaySend(s.Identity, name, n):
+			s.counted = sentNumbers{} // it is looked at again
+		case news:
 			s.holders[name] = n
 			message.Counts = append(message.Counts, &fleetpb.Holders_Count{
 				Namespace: name.Namespace, Policy: name.Name, Holders: n,
@@ -201,6 +235,12 @@ func (s *session) sendHolders(holders map[types.NamespacedName]int64, all bool, 
 	if len(message.Counts) > 0 {
 		s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Holders{Holders: message}})
 	}
+}
+
+// sentNumbers are those that a holder has, of the policies of a config.
+type sentNumbers struct {
+	all *numbers
+	of  *config
 }
 
 // askPromises has sidecars promise until ctx is done.

@@ -239,13 +239,13 @@ func TestTheNumberStaysWhileSidecarsComeAndGo(t *testing.T) {
 			counting = false
 		default:
 		}
-		if _, holders, _ := leader.count("shop"); holders[name] != n && holders[name] != 0 {
-			t.Errorf("%d holders are counted, want %d", holders[name], n)
+		if _, c := leader.count("shop"); c.holders[name] != n && c.holders[name] != 0 {
+			t.Errorf("%d holders are counted, want %d", c.holders[name], n)
 			break
 		}
 	}
 	<-all
-	if in, holders, _ := leader.count("shop"); len(in) != n || holders[name] != n {
-		t.Errorf("at last %d of %d sidecars are there, and %d holders are counted", len(in), n, holders[name])
+	if in, c := leader.count("shop"); len(in) != n || c.holders[name] != n {
+		t.Errorf("at last %d of %d sidecars are there, and %d holders are counted", len(in), n, c.holders[name])
 	}
 }

@@ -86,6 +86,7 @@ type session struct {
 	// Rows that could not be read, of limits and of pools. The limits and pools that there
 	// are bound their number.
 	rejected, rejectedPools map[limitName]rejected
+	counted                 sentNumbers                           // that its holders are of
 	questions               map[uint64]question                   // audit queries not answered yet
 	holders                 map[types.NamespacedName]int64        // how many holders enforce a policy, as it knows
 	pools                   map[types.NamespacedName]*dividedPool // that it was served by, and did not let go of

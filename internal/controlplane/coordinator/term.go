@@ -64,6 +64,7 @@ type term struct {
 	roll     sync.RWMutex
 	tasks    workqueue.TypedRateLimitingInterface[task]
 	configs  configs                          // of the publisher alone
+	counts   map[string]*numbers              // the last of each namespace; of the publisher alone
 	parting  atomic.Bool                      // it grants nothing more, and says good-bye to all
 	replicas atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
 	// crowded are the limits whose values share counters, as last looked at; nil before.
@@ -128,6 +129,7 @@ func newTerm(c *Coordinator, begun records.Handover, logger logr.Logger) *term {
 		absences:       tracked,
 		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:        configs{},
+		counts:         map[string]*numbers{},
 		journals:       durable,
 	}
 	if c.Gateways != nil {
