@@ -14,8 +14,9 @@
 // round trip.
 //
 // Takes of volatile counters that come while others are under way share a statement, those
-// of one limit each. Its function, in sql/together.sql, decides them one after the other in one transaction, as
-// the functions for one do. It holds their rows until all are decided, so it gives up soon
+// of one limit each. Its function, in sql/together.sql, decides them in one transaction: those of counters that
+// are new by one statement, those of counters whose window has ended by two, and the others one after the
+// other, as the functions for one do. It holds their rows until all are decided, so it gives up soon
 // where another transaction holds one of them. It has done nothing then, and each take is decided for
 // itself, as it is when the server answers with any other error.
 //

@@ -77,6 +77,7 @@ func newProgram(clock string) program {
 		text.WriteString(durable.Replace(read(name)))
 	}
 	text.WriteString(read("fresh"))
+	text.WriteString(read("reopen"))
 	text.WriteString(volatile.Replace(read("together")))
 	p := NewProgram(strings.ReplaceAll(text.String(), "$columns", columns),
 		Tables{Names: []string{"weir.counters", "weir.memory"}, SQL: read("schema")},

@@ -104,6 +104,64 @@ func TestNewCountersOfABatchAreThoseOfStep(t *testing.T) {
 	}
 }
 
+// TestEndedWindowsOfABatchBeginAsByStep: what is stored of them is the same, and one statement writes all
+// of them. Three asked in the window before, so that each is granted a part.
+func TestEndedWindowsOfABatchBeginAsByStep(t *testing.T) {
+	t.Parallel()
+	const each = int64(6)
+	server := postgrestest.Start(t)
+	s, _ := openTogether(t, server)
+	facts, err := s.Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := limiter.Params{Generation: 4, Rates: []limiter.Rate{{Limit: 100, Window: limiter.Day}}}
+	p.Retention.Born = facts.Volatile.Memories // the window began before the memory
+	take := func(first bool) (together, alone []limiter.Result) {
+		c := limiter.Command{Min: 2, Want: 90, First: first}
+		var asks []*ask
+		for i := range each {
+			asks = append(asks, &ask{key: fmt.Sprint("together ", i), p: p, c: c})
+		}
+		if err := s.together(t.Context(), asks); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range asks {
+			res, err := s.decide(t.Context(), fmt.Sprint("alone ", i), p, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			together, alone = append(together, a.res), append(alone, res)
+		}
+		return together, alone
+	}
+	take(true)
+	for _, first := range []bool{true, false} {
+		for window, asked := range map[string]int{"the one before": 3, "one long before": 0} {
+			back := map[string]int{"the one before": 1, "one long before": 2}[window]
+			server.Do(fmt.Sprintf("UPDATE weir.counters SET index = ARRAY[index[1] - %d], pulse = pulse - %d, asked = 3, used = '{7}'", back, back))
+			together, alone := take(first)
+			want := int64(90)
+			if asked > 0 {
+				want = map[bool]int64{true: 34, false: 25}[first] // of four, or three
+			}
+			for i := range each {
+				if a, b := together[i], alone[i]; a.Granted != want || b.Granted != want || a.Windows != b.Windows || a.Remaining != b.Remaining || a.Reason != b.Reason {
+					t.Errorf("after %s, first %t: granted %+v, by step %+v, want %d", window, first, a, b, want)
+				}
+			}
+			rows := server.Do(`SELECT count(*), count(DISTINCT (generation, algorithm, expires, began, pulse, asked, before, rates, index,
+				used, entries, log, tenants, shares, terms, ends, server)) FROM weir.counters`)
+			if rows[0][0] != 2*each || rows[0][1] != int64(1) {
+				t.Errorf("after %s, first %t: %v counters are there, of %v kinds, want %d of 1", window, first, rows[0][0], rows[0][1], 2*each)
+			}
+			if rows := server.Do("SELECT count(DISTINCT cmin::text) FROM weir.counters WHERE key LIKE 'together %'"); rows[0][0] != int64(1) {
+				t.Errorf("%v statements wrote the counters that came together, want 1", rows[0][0])
+			}
+		}
+	}
+}
+
 // TestTakesOfOneLimitShareATransaction, and those of another limit have their own.
 func TestTakesOfOneLimitShareATransaction(t *testing.T) {
 	t.Parallel()
