@@ -76,7 +76,7 @@ func (f *federation) regionConfig() region.Config {
 func (p *platform) addHub(f *federation) error {
 	o := p.options
 	add := func(r manager.Runnable) error { return p.manager.Add(&onceKnown{Runnable: r, known: f.budgets.known}) }
-	sweeper := hub.NewSweeper(f.journal, f.budgets)
+	sweeper := hub.NewSweeper(f.journal, f.budgets, f.coordinator)
 	f.budgets.changed = sweeper.Refresh
 	if err := add(sweeper); err != nil || !o.servesMembers() {
 		return err

@@ -158,7 +158,7 @@ func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	wants(c, "another", 1, 100, ledger.Granted)
 
 	w.budgets.drop(budgetID) // it is deleted, and applied again
-	if err := (&Sweeper{Journal: journal, Budgets: w.budgets, Clock: w.clock}).sweep(t.Context()); err != nil {
+	if err := (&Sweeper{Journal: journal, Budgets: w.budgets, Books: &books{}, Clock: w.clock}).sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c = lead(false)

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,8 @@ func TestDamagedRecord(t *testing.T) {
 func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	j := NewJournal(w.maps)
-	s := NewSweeper(j, w.budgets)
+	forgotten := &books{ids: []string{budgetID, "gone"}}
+	s := NewSweeper(j, w.budgets, forgotten)
 	s.Clock = w.clock
 	now := w.clock.Now()
 	save := func(id string, over time.Duration, slices ...kubernetes.Slice) {
@@ -107,6 +109,10 @@ func TestSweep(t *testing.T) {
 	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if want := limiter.Instant(now.Add(-time.Hour).UnixMicro()); !slices.Equal(forgotten.kept, []string{budgetID}) || forgotten.before != want {
+		t.Errorf("books of %v are kept, and those of windows that end after %d; want that of the budget that is, and an hour", forgotten.kept, forgotten.before)
+	}
+	forgotten.ids = nil
 	for id, kept := range map[string]bool{budgetID: true, "gone": false, "gone a moment ago": true, "gone, with slices": true} {
 		r, _, err := j.Load(t.Context(), id)
 		if errors.Is(err, kubernetes.ErrNotFound) == kept {
@@ -138,6 +144,21 @@ func TestSweep(t *testing.T) {
 	}
 	if _, _, err := j.Load(t.Context(), budgetID); !errors.Is(err, kubernetes.ErrNotFound) {
 		t.Errorf("a budget that is not kept any more: %v", err)
+	}
+}
+
+// books are those of some budgets; kept are those that a sweep leaves.
+type books struct {
+	ids, kept []string
+	before    limiter.Instant
+}
+
+func (b *books) Sweep(kept func(id string) bool, before limiter.Instant) {
+	b.kept, b.before = nil, before
+	for _, id := range b.ids {
+		if kept(id) {
+			b.kept = append(b.kept, id)
+		}
 	}
 }
 

@@ -25,19 +25,26 @@ const (
 
 // A Sweeper enters in the records of budgets that this hub does not keep any more that it
 // ceased to: before it keeps one again another hub may have. It deletes them an hour after
-// their last window. A record of slices stays: members may use them for as
-// long as they are cut off.
+// their last window, and has the coordinator forget its books of them by then. A record of slices
+// stays: members may use them for as long as they are cut off.
 type Sweeper struct {
 	Journal *Journal
 	Budgets Budgets
+	Books   Books
 	Clock   clock.Clock
 
 	wake chan struct{}
 }
 
+// Books are what the coordinator remembers of budgets. Sweep forgets those of budgets that are not
+// kept, once their last windows ended before the instant.
+type Books interface {
+	Sweep(kept func(id string) bool, before limiter.Instant)
+}
+
 // NewSweeper returns a Sweeper that does nothing until Start.
-func NewSweeper(j *Journal, b Budgets) *Sweeper {
-	return &Sweeper{Journal: j, Budgets: b, Clock: clock.RealClock{}, wake: make(chan struct{}, 1)}
+func NewSweeper(j *Journal, b Budgets, books Books) *Sweeper {
+	return &Sweeper{Journal: j, Budgets: b, Books: books, Clock: clock.RealClock{}, wake: make(chan struct{}, 1)}
 }
 
 // Refresh makes Start look at once whether a budget is not kept any more. It does not
@@ -78,6 +85,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 		return fmt.Errorf("list the records: %w", err)
 	}
 	before := limiter.Instant(s.Clock.Now().Add(-sweepAfter).UnixMicro())
+	s.Books.Sweep(func(id string) bool { _, kept := s.Budgets.Budget(id); return kept }, before)
 	var errs []error
 	for i := range found.Items {
 		record := &found.Items[i]

@@ -39,3 +39,10 @@ func (c *Coordinator) Resume() {
 		b.mu.Unlock()
 	}
 }
+
+// Len returns of how many budgets there is a book.
+func (c *Coordinator) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.budgets)
+}
