@@ -117,6 +117,9 @@ func (r *Region) exchange(m *message) {
 			r.fill(v, &m.asks[i], &reply, &reply.Grants[i], m.sent, now)
 		}
 		v.claimed = m.needs[i].want
+		if m.needs[i].done == v.expected {
+			v.expected = nil
+		}
 		m.needs[i].settle()
 		if v.need.done != nil && !v.queued {
 			v.queued = true
@@ -145,7 +148,7 @@ func (r *Region) fill(v *value, a *keys.KeyAsk, reply *keys.Reply, g *keys.Grant
 // giveUp has those look again that wait for a coordinator that is away.
 func (r *Region) giveUp() {
 	for _, v := range r.queue {
-		v.queued = false
+		v.queued, v.expected = false, nil
 		v.need.settle()
 	}
 	r.queue = r.queue[:0]

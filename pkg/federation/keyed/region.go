@@ -48,6 +48,9 @@ type value struct {
 	spare   bool  // it came when there was no room, so its slice may be used already
 	claimed int64 // units in hand that requests are about to take which waited for the last message
 	later   int64 // instant before which it is in vain to ask, because the coordinator had no time
+	// expected is closed when units are answered for that no request waited for when they were asked
+	// for; nil when there are none such.
+	expected chan struct{}
 }
 
 // A need is what requests wait for that the next message may bring.

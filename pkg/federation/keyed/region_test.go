@@ -32,6 +32,47 @@ func TestAKeyThatIsUsedOnceCostsOneRoundTrip(t *testing.T) {
 	})
 }
 
+// TestWhatIsExpectedIsOnItsWay: a command that follows waits for the rest of the round trip, and costs no
+// other.
+func TestWhatIsExpectedIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, params(100, time.Minute), 10*time.Millisecond, plain)
+		w.nextWindow()
+		region, key := w.regions[0], store.Key{Hash: "k1"}
+		c := limiter.Command{Op: limiter.Take, Min: 1, Want: 5}
+		for range 3 {
+			region.Expect(key, c)
+		}
+		time.Sleep(6 * time.Millisecond)
+		began := time.Now()
+		if got, waited := w.ask(0, 1, 1, 5), time.Since(began); got != 5 || waited != 4*time.Millisecond {
+			t.Errorf("%d units after %v, want 5 after 4ms", got, waited)
+		}
+		w.ask(0, 1, 1, 1)
+		n := w.hub.seen().messages
+		region.Expect(key, limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
+		time.Sleep(20 * time.Millisecond)
+		if got := w.ask(0, 1, 1, 1); got != 1 {
+			t.Error("nothing is handed on after nobody waited for what was expected")
+		}
+		if got := w.hub.seen().messages; got > n+1 || n != 2 {
+			t.Errorf("%d messages, and then %d, want 2 and one more at most", n, got)
+		}
+		// What is used up, or cannot be had, is not asked for.
+		w.ask(1, 2, 100, 100)
+		w.ask(0, 2, 1, 1)
+		n = w.hub.seen().messages
+		region.Expect(store.Key{Hash: "k2"}, c)
+		w.lines[0].set(func(l *line) { l.cut = true })
+		w.ask(0, 3, 1, 1)
+		region.Expect(store.Key{Hash: "k4"}, c)
+		time.Sleep(20 * time.Millisecond)
+		if got := w.hub.seen().messages; got != n {
+			t.Errorf("%d messages for what is in vain", got-n)
+		}
+	})
+}
+
 // TestKeysShareMessages has many keys be asked for at once.
 func TestKeysShareMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

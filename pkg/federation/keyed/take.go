@@ -40,6 +40,31 @@ func (r *Region) Apply(ctx context.Context, key store.Key, p limiter.Params, c l
 	}
 }
 
+// Expect has units of a value be asked for that a command will ask for soon, unless there are enough
+// in hand or it is in vain. So one that draws from several budgets need not wait for a round trip of
+// each. Nobody waits for the answer.
+func (r *Region) Expect(key store.Key, c limiter.Command) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	now := r.instant()
+	v := r.value(key.Hash, now)
+	if _, units := v.purse.Take(now, c.Min, c.Want); units > 0 {
+		return
+	}
+	if _, refused, err := r.refuses(v, c.Min, now); refused || err != nil {
+		return
+	}
+	if v.flying || v.need.done != nil {
+		return
+	}
+	v.need = need{least: c.Min, want: c.Want, done: make(chan struct{})}
+	v.expected = v.need.done
+	r.enqueue(v, now)
+}
+
 // take hands on what there is, and waits for more when that is not enough.
 func (r *Region) take(ctx context.Context, hash string, c limiter.Command) (limiter.Result, error) {
 	var patience <-chan time.Time
@@ -100,12 +125,15 @@ func (r *Region) draw(hash string, c limiter.Command) (limiter.Result, <-chan st
 	case refused:
 		return r.refuse(v, c, now, again), nil, nil
 	}
+	v.waiting++
+	if v.expected != nil {
+		return limiter.Result{}, v.expected, nil
+	}
 	n := &v.need
 	if n.done == nil {
 		*n = need{least: c.Min, done: make(chan struct{})}
 	}
 	n.least, n.want = min(n.least, c.Min), min(n.want+c.Want, limiter.MaxLimit)
-	v.waiting++
 	done := n.done
 	r.enqueue(v, now)
 	return limiter.Result{}, done, nil
