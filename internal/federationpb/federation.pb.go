@@ -217,12 +217,13 @@ func (Refusal_Reason) EnumDescriptor() ([]byte, []int) {
 }
 
 type ApplyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
-	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
-	Command       *Command               `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Budget             string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
+	WindowMicros       int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
+	Command            *Command               `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`
+	OtherWindowsMicros []int64                `protobuf:"varint,4,rep,packed,name=other_windows_micros,json=otherWindowsMicros,proto3" json:"other_windows_micros,omitempty"` // ledger.Params.Others, as the member knows them
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ApplyRequest) Reset() {
@@ -276,14 +277,22 @@ func (x *ApplyRequest) GetCommand() *Command {
 	return nil
 }
 
+func (x *ApplyRequest) GetOtherWindowsMicros() []int64 {
+	if x != nil {
+		return x.OtherWindowsMicros
+	}
+	return nil
+}
+
 // ApplyKeysRequest is keys.Request. The member is the one who calls.
 type ApplyKeysRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
-	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
-	Asks          []*KeyAsk              `protobuf:"bytes,3,rep,name=asks,proto3" json:"asks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Budget             string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
+	WindowMicros       int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
+	Asks               []*KeyAsk              `protobuf:"bytes,3,rep,name=asks,proto3" json:"asks,omitempty"`
+	OtherWindowsMicros []int64                `protobuf:"varint,4,rep,packed,name=other_windows_micros,json=otherWindowsMicros,proto3" json:"other_windows_micros,omitempty"` // ledger.Params.Others, as the member knows them
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ApplyKeysRequest) Reset() {
@@ -333,6 +342,13 @@ func (x *ApplyKeysRequest) GetWindowMicros() int64 {
 func (x *ApplyKeysRequest) GetAsks() []*KeyAsk {
 	if x != nil {
 		return x.Asks
+	}
+	return nil
+}
+
+func (x *ApplyKeysRequest) GetOtherWindowsMicros() []int64 {
+	if x != nil {
+		return x.OtherWindowsMicros
 	}
 	return nil
 }
@@ -614,12 +630,13 @@ func (x *KeyGrant) GetLacks() bool {
 }
 
 type ReportKeysRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Budget        string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                  // its id
-	WindowMicros  int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"` // as the member knows it
-	Row           *KeyRow                `protobuf:"bytes,3,opt,name=row,proto3" json:"row,omitempty"`                                        // none: the member asks only
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Budget             string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`                                                             // its id
+	WindowMicros       int64                  `protobuf:"varint,2,opt,name=window_micros,json=windowMicros,proto3" json:"window_micros,omitempty"`                            // as the member knows it
+	Row                *KeyRow                `protobuf:"bytes,3,opt,name=row,proto3" json:"row,omitempty"`                                                                   // none: the member asks only
+	OtherWindowsMicros []int64                `protobuf:"varint,4,rep,packed,name=other_windows_micros,json=otherWindowsMicros,proto3" json:"other_windows_micros,omitempty"` // ledger.Params.Others, as the member knows them
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReportKeysRequest) Reset() {
@@ -669,6 +686,13 @@ func (x *ReportKeysRequest) GetWindowMicros() int64 {
 func (x *ReportKeysRequest) GetRow() *KeyRow {
 	if x != nil {
 		return x.Row
+	}
+	return nil
+}
+
+func (x *ReportKeysRequest) GetOtherWindowsMicros() []int64 {
+	if x != nil {
+		return x.OtherWindowsMicros
 	}
 	return nil
 }
@@ -2098,15 +2122,17 @@ var File_internal_federationpb_federation_proto protoreflect.FileDescriptor
 
 const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\n" +
-	"&internal/federationpb/federation.proto\x12\x12weir.federation.v1\"\x82\x01\n" +
+	"&internal/federationpb/federation.proto\x12\x12weir.federation.v1\"\xb4\x01\n" +
 	"\fApplyRequest\x12\x16\n" +
 	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
 	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x125\n" +
-	"\acommand\x18\x03 \x01(\v2\x1b.weir.federation.v1.CommandR\acommand\"\x7f\n" +
+	"\acommand\x18\x03 \x01(\v2\x1b.weir.federation.v1.CommandR\acommand\x120\n" +
+	"\x14other_windows_micros\x18\x04 \x03(\x03R\x12otherWindowsMicros\"\xb1\x01\n" +
 	"\x10ApplyKeysRequest\x12\x16\n" +
 	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
 	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x12.\n" +
-	"\x04asks\x18\x03 \x03(\v2\x1a.weir.federation.v1.KeyAskR\x04asks\"B\n" +
+	"\x04asks\x18\x03 \x03(\v2\x1a.weir.federation.v1.KeyAskR\x04asks\x120\n" +
+	"\x14other_windows_micros\x18\x04 \x03(\x03R\x12otherWindowsMicros\"B\n" +
 	"\x06KeyAsk\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x03R\x03min\x12\x12\n" +
@@ -2127,11 +2153,12 @@ const file_internal_federationpb_federation_proto_rawDesc = "" +
 	"\bKeyGrant\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x1c\n" +
 	"\tremaining\x18\x02 \x01(\x03R\tremaining\x12\x14\n" +
-	"\x05lacks\x18\x03 \x01(\bR\x05lacks\"~\n" +
+	"\x05lacks\x18\x03 \x01(\bR\x05lacks\"\xb0\x01\n" +
 	"\x11ReportKeysRequest\x12\x16\n" +
 	"\x06budget\x18\x01 \x01(\tR\x06budget\x12#\n" +
 	"\rwindow_micros\x18\x02 \x01(\x03R\fwindowMicros\x12,\n" +
-	"\x03row\x18\x03 \x01(\v2\x1a.weir.federation.v1.KeyRowR\x03row\"\xd0\x01\n" +
+	"\x03row\x18\x03 \x01(\v2\x1a.weir.federation.v1.KeyRowR\x03row\x120\n" +
+	"\x14other_windows_micros\x18\x04 \x03(\x03R\x12otherWindowsMicros\"\xd0\x01\n" +
 	"\x06KeyRow\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x1a\n" +

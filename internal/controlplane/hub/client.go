@@ -51,7 +51,9 @@ func (c *Client) Member() string { return c.member() }
 func (c *Client) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := c.calls.Apply(ctx, &federationpb.ApplyRequest{Budget: id, WindowMicros: int64(p.Window), Command: commandTo(cmd)})
+	answer, err := c.calls.Apply(ctx, &federationpb.ApplyRequest{
+		Budget: id, WindowMicros: int64(p.Window), OtherWindowsMicros: microsTo(p.Others), Command: commandTo(cmd),
+	})
 	if err != nil {
 		return ledger.Grant{}, c.typed(err)
 	}

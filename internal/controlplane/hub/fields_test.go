@@ -40,7 +40,7 @@ func TestEveryFieldOfARequestForKeysIsSent(t *testing.T) {
 	in := &keys.Request{Member: "a", Asks: []keys.KeyAsk{{Hash: "k", Ask: keys.Ask{Min: 1, Want: 2}}}}
 	fieldtest.Matter(t, []*keys.Request{in}, func(r *keys.Request) (any, error) { return proto.Marshal(keysTo(*r)) }, "Request.Member")
 	fieldtest.Matter(t, []*federationpb.ApplyKeysRequest{keysTo(*in)}, func(r *federationpb.ApplyKeysRequest) (any, error) { return keysFrom(r), nil },
-		"Request.Member", "ApplyKeysRequest.Budget", "ApplyKeysRequest.WindowMicros") // which the service reads
+		"Request.Member", "ApplyKeysRequest.Budget", "ApplyKeysRequest.WindowMicros", "ApplyKeysRequest.OtherWindowsMicros") // which the service reads
 }
 
 // TestEveryFieldOfAReplyIsSent but what the coordinator needs for itself.

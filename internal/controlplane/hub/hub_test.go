@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
@@ -78,6 +79,11 @@ func TestRefusals(t *testing.T) {
 	p, _ := w.budgets.Budget(budgetID)
 	long := p
 	long.Window *= 60
+	several := p
+	several.Others = []limiter.Micros{60 * limiter.Second}
+	w.budgets.set("several", several)
+	differing := p
+	differing.Others = []limiter.Micros{61 * limiter.Second}
 	old := ended(t, w, "b")
 
 	for name, test := range map[string]struct {
@@ -102,6 +108,9 @@ func TestRefusals(t *testing.T) {
 		"an unknown budget":                   {b, "nobody's", p, "b", UnknownBudget, "apply a FederatedBudget"},
 		"a budget that does not list it":      {b, "theirs", p, "b", UnknownMember, "spec.members"},
 		"another window":                      {b, budgetID, long, "b", Mismatched, "spec.rate.window"},
+		"further rates that the hub lacks":    {b, budgetID, several, "b", Mismatched, "additionalRates"},
+		"no further rates":                    {b, "several", p, "b", Mismatched, "additionalRates"},
+		"other further rates":                 {b, "several", differing, "b", Mismatched, "additionalRates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := w.open(t, test.secret)

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 
@@ -18,7 +19,7 @@ func (s *service) ApplyKeys(ctx context.Context, in *federationpb.ApplyKeysReque
 	if err != nil {
 		return nil, err
 	}
-	if err := matches(p, in.GetWindowMicros(), true); err != nil {
+	if err := matches(p, in, true); err != nil {
 		return nil, err
 	}
 	r := keysFrom(in)
@@ -33,13 +34,23 @@ func (s *service) ApplyKeys(ctx context.Context, in *federationpb.ApplyKeysReque
 	return replyTo(reply), nil
 }
 
-// matches refuses a member that knows the budget with other windows, or whose object alone has
-// a key or has none.
-func matches(p ledger.Params, window int64, keyed bool) error {
-	switch {
+// asKnown is how a member knows a budget.
+type asKnown interface {
+	GetWindowMicros() int64
+	GetOtherWindowsMicros() []int64
+}
+
+// matches refuses a member that knows the budget with other windows, or with other rates beside it,
+// or whose object alone has a key or has none.
+func matches(p ledger.Params, as asKnown, keyed bool) error {
+	switch window := as.GetWindowMicros(); {
 	case window != int64(p.Window):
 		return refuse(codes.FailedPrecondition, federationpb.Refusal_REASON_MISMATCHED,
 			"the member has windows of %dµs, the hub of %dµs: give both objects the same spec.rate.window", window, p.Window)
+	case !slices.Equal(as.GetOtherWindowsMicros(), microsTo(p.Others)):
+		return refuse(codes.FailedPrecondition, federationpb.Refusal_REASON_MISMATCHED,
+			"the member has further rates with windows of %v µs, the hub of %v µs: give both objects the same spec.additionalRates, and use a version of Weir in the member that knows them",
+			as.GetOtherWindowsMicros(), p.Others)
 	case keyed != (p.Keys > 0):
 		return refuse(codes.FailedPrecondition, federationpb.Refusal_REASON_MISMATCHED,
 			"only one of the member's object and the hub's has a key: give both the same spec.key")
@@ -52,7 +63,7 @@ func (c *Client) ApplyKeys(ctx context.Context, id string, p ledger.Params, r ke
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	request := keysTo(r)
-	request.Budget, request.WindowMicros = id, int64(p.Window)
+	request.Budget, request.WindowMicros, request.OtherWindowsMicros = id, int64(p.Window), microsTo(p.Others)
 	answer, err := c.calls.ApplyKeys(ctx, request)
 	if err != nil {
 		return keys.Reply{}, c.typed(err)
@@ -62,6 +73,15 @@ func (c *Client) ApplyKeys(ctx context.Context, id string, p ledger.Params, r ke
 		return keys.Reply{}, c.misunderstood(err)
 	}
 	return reply, nil
+}
+
+// microsTo returns lengths as they are sent.
+func microsTo(lengths []limiter.Micros) []int64 {
+	var out []int64
+	for _, l := range lengths {
+		out = append(out, int64(l))
+	}
+	return out
 }
 
 func keysTo(r keys.Request) *federationpb.ApplyKeysRequest {

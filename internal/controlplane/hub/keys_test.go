@@ -76,13 +76,13 @@ func TestOnlyOneHasAKey(t *testing.T) {
 	without, _ := w.budgets.Budget(budgetID)
 	c := w.open(t, w.secret(t, "b"))
 	_, err := c.ApplyKeys(t.Context(), budgetID, without, asksFor(1, "x"))
-	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window and spec.key")
+	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window, spec.additionalRates and spec.key")
 	with := w.values()
 	_, err = c.Apply(t.Context(), budgetID, without, lease("b", 1, 1))
-	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window and spec.key")
+	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window, spec.additionalRates and spec.key")
 	with.Window++
 	_, err = c.ApplyKeys(t.Context(), budgetID, with, asksFor(1, "x"))
-	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window and spec.key")
+	requireRefused(t, err, w.address, Mismatched, "give both objects the same spec.rate.window, spec.additionalRates and spec.key")
 	with.Window--
 	_, err = c.ApplyKeys(t.Context(), budgetID, with, keys.Request{})
 	requireRefused(t, err, w.address, Invalid, "of the same version")

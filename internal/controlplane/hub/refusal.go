@@ -19,7 +19,8 @@ const (
 	UnknownBudget Reason = "UnknownBudget"
 	// UnknownMember: the hub's budget does not list the member.
 	UnknownMember Reason = "UnknownMember"
-	// Mismatched: the hub's budget has windows of another length, or only one of both has a key.
+	// Mismatched: the hub's budget has windows of another length or other additional rates, or only
+	// one of both has a key.
 	Mismatched Reason = "Mismatched"
 	// Invalid: the hub does not understand what it is sent; the two run versions of
 	// Weir that do not fit, or one of them has a defect.

@@ -85,7 +85,7 @@ func (s *service) Apply(ctx context.Context, in *federationpb.ApplyRequest) (*fe
 	if err != nil {
 		return nil, err
 	}
-	if err := matches(p, in.GetWindowMicros(), p.Keys > 0 && c.Op != ledger.Lease); err != nil {
+	if err := matches(p, in, p.Keys > 0 && c.Op != ledger.Lease); err != nil {
 		return nil, err
 	}
 	g, err := s.Coordinator.Apply(ctx, in.GetBudget(), p, c)

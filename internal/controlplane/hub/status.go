@@ -80,7 +80,7 @@ func (c *connection) cure(r Reason) string {
 	case UnknownMember:
 		return fmt.Sprintf("its budget does not list member %q: add it to spec.members of the hub's FederatedBudget", c.member())
 	case Mismatched:
-		return "its budget has windows of another length, or only one of both has a key: give both objects the same spec.rate.window and spec.key"
+		return "its budget has windows of another length or other additional rates, or only one of both has a key: give both objects the same spec.rate.window, spec.additionalRates and spec.key"
 	case Invalid:
 		return "it does not understand what it is sent: let spec.hub.endpoint name the federation port of a controller of Weir, of the same version"
 	default:

@@ -78,7 +78,7 @@ func (s *service) ReportKeys(ctx context.Context, in *federationpb.ReportKeysReq
 	if err != nil {
 		return nil, err
 	}
-	if err := matches(p, in.GetWindowMicros(), true); err != nil {
+	if err := matches(p, in, true); err != nil {
 		return nil, err
 	}
 	row, err := rowFrom(in.GetRow())
@@ -98,7 +98,9 @@ func (s *service) ReportKeys(ctx context.Context, in *federationpb.ReportKeysReq
 func (c *Client) ReportKeys(ctx context.Context, id, _ string, p ledger.Params, row *budgetaudit.ValueRow) (budgetaudit.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	in, err := c.calls.ReportKeys(ctx, &federationpb.ReportKeysRequest{Budget: id, WindowMicros: int64(p.Window), Row: rowTo(row)})
+	in, err := c.calls.ReportKeys(ctx, &federationpb.ReportKeysRequest{
+		Budget: id, WindowMicros: int64(p.Window), OtherWindowsMicros: microsTo(p.Others), Row: rowTo(row),
+	})
 	if err != nil {
 		return budgetaudit.Answer{}, c.typed(err)
 	}

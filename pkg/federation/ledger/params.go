@@ -21,6 +21,10 @@ const (
 type Params struct {
 	Limit  int64          // units per window, 1 to limiter.MaxLimit
 	Window limiter.Micros // limiter.MinWindow to limiter.MaxWindow; aligned to multiples of its length
+	// Others are the lengths of the windows of further rates that every request has to pass as well,
+	// ascending. Each is a budget of its own. The ledger does not read them: a member that knows other
+	// ones would draw from this budget without those.
+	Others []limiter.Micros
 
 	Members  []Member // 1 to MaxMembers, each once, ordered by name
 	Strategy Strategy

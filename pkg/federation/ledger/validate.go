@@ -21,8 +21,19 @@ func (p Params) Validate() error {
 		return outside("block", p.Block, 0, limiter.MaxLimit)
 	case p.Keys < 0 || p.Keys > MaxKeys:
 		return outside("keys", p.Keys, 0, MaxKeys)
+	case len(p.Others) >= limiter.MaxRates:
+		return invalid("others", "has %d entries: name up to %d", len(p.Others), limiter.MaxRates-1)
 	case len(p.Members) < 1 || len(p.Members) > MaxMembers:
 		return invalid("members", "has %d entries: name 1 to %d", len(p.Members), MaxMembers)
+	}
+	for i, window := range p.Others {
+		at := fmt.Sprintf("others[%d]", i)
+		switch {
+		case window < limiter.MinWindow || window > limiter.MaxWindow:
+			return outside(at, int64(window), int64(limiter.MinWindow), int64(limiter.MaxWindow))
+		case window == p.Window || i > 0 && window <= p.Others[i-1]:
+			return invalid(at, "is %d: name the length of windows of other rates, ascending, each once", window)
+		}
 	}
 	var nominal int64
 	for i, m := range p.Members {
