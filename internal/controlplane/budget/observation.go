@@ -37,6 +37,10 @@ type Observation struct {
 
 	Figures budgetaudit.Figures
 	Keys    Keys
+
+	// Further are the same of the further rates of the FederatedBudget, in their order. They have none
+	// themselves.
+	Further []Observation
 }
 
 // Keys are what is known of the values of a budget with a key.
@@ -82,8 +86,8 @@ const (
 	UnknownBudget Problem = "UnknownBudget"
 	// UnknownMember: it keeps the budget, and the budget lists no such member.
 	UnknownMember Problem = "UnknownMember"
-	// Mismatched: it keeps the budget in windows of another length, or only one of it and the
-	// member's object has a key.
+	// Mismatched: it keeps the budget in windows of another length or with other additional rates,
+	// or only one of it and the member's object has a key.
 	Mismatched Problem = "Mismatched"
 )
 

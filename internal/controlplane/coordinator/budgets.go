@@ -81,16 +81,26 @@ const sentinelOffset limiter.Micros = 1
 // sentinel returns the parameters that the store is asked with when the limit draws from a
 // budget.
 func sentinel(p limiter.Params) limiter.Params {
-	return limiter.Params{
-		Rates: []limiter.Rate{{Limit: limiter.MaxLimit, Window: p.Rates[0].Window, Offset: sentinelOffset}},
-		Since: p.Since, Generation: p.Generation,
+	out := limiter.Params{Since: p.Since, Generation: p.Generation}
+	for _, r := range p.Rates {
+		out.Rates = append(out.Rates, limiter.Rate{Limit: limiter.MaxLimit, Window: r.Window, Offset: sentinelOffset})
 	}
+	return out
 }
 
-// sentinelWindow returns the window of the sentinel that is in force, and false when another
-// contract is.
-func sentinelWindow(w limiter.Windows) (limiter.OpenWindow, bool) {
-	return w.Open[0], w.N == 1 && w.Open[0].Offset == sentinelOffset && w.Open[0].Limit == limiter.MaxLimit
+// isSentinel reports whether windows in force are the sentinel's, and not of another contract.
+func isSentinel(w limiter.Windows) bool {
+	return w.N > 0 && !slices.ContainsFunc(w.Slice(), func(o limiter.OpenWindow) bool {
+		return o.Offset != sentinelOffset || o.Limit != limiter.MaxLimit
+	})
+}
+
+// lastEnd returns when the last of the windows ends.
+func lastEnd(w limiter.Windows) (end limiter.Instant) {
+	for _, o := range w.Slice() {
+		end = max(end, o.End())
+	}
+	return end
 }
 
 // decide has the command decided by the contract in force.
@@ -107,11 +117,10 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 		c.Floor = 0
 		return t.giveBack(ctx, l, key, p, c, res)
 	}
-	open, isSentinel := sentinelWindow(res.Windows)
 	switch {
 	case res.Reason == limiter.StaleGeneration || res.Reason == limiter.ClockBehind:
 		return res, nil
-	case !isSentinel:
+	case !isSentinel(res.Windows):
 		if last, ok := t.bindings.last(key.Scope); ok && beginBefore(res.Windows, last.until) {
 			return refuse(c, res, last.until, func(back limiter.Command) (limiter.Result, error) {
 				return t.store.Apply(ctx, key, asked, back)
@@ -119,40 +128,40 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 		}
 		t.bindings.end(key.Scope)
 		return res, nil
-	case res.Reason == limiter.Amnesia && open.Start() < p.Since:
+	case res.Reason == limiter.Amnesia && beginBefore(res.Windows, p.Since):
 		return res, nil // another store may have granted of this window
 	}
 	c.Floor = 0 // it is on the store's clock, not on the budget's
-	return t.draw(ctx, l, key, p, c, open, res.Now)
+	return t.draw(ctx, l, key, p, c, res.Windows, res.Now)
 }
 
 // draw asks the budget that the limit draws from or, until the sentinel's window ends, drew
 // from.
 func (t *term) draw(
-	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.OpenWindow, now limiter.Instant,
+	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.Windows, now limiter.Instant,
 ) (limiter.Result, error) {
-	from := binding{scope: key.Scope, since: open.Start().Add(sentinelOffset)}
+	from := binding{scope: key.Scope, since: sinceOf(p.Rates, open, now)}
 	if l.budget != nil {
-		from.budget, from.rate, from.fairness = *l.budget, p.Rates[0], p.Fairness
+		from.budget, from.rates, from.fairness = *l.budget, p.Rates, p.Fairness
 	} else if last, ok := t.bindings.last(key.Scope); ok {
 		from = last
 	} else {
-		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: open.End().Sub(now), Now: now}, nil
+		return limiter.Result{Reason: limiter.Exhausted, RetryAfter: lastEnd(open).Sub(now), Now: now}, nil
 	}
 	res, err := t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
 	if err != nil || res.Windows.N == 0 {
 		return res, err
 	}
-	drew := res.Windows.Open[0]
 	if c.Op == limiter.Take {
-		from = t.bindings.note(from, drew, open.End())
-	} else if last, ok := t.bindings.last(key.Scope); ok && last.budget == from.budget {
+		from = t.bindings.note(from, res.Windows, lastEnd(open))
+	} else if last, ok := t.bindings.last(key.Scope); ok && last.sameAs(&from) {
 		from = last
 	}
-	if drew.Start() >= from.since {
+	until := from.early(res.Windows)
+	if until == 0 {
 		return res, nil
 	}
-	return refuse(c, res, from.since, func(back limiter.Command) (limiter.Result, error) {
+	return refuse(c, res, until, func(back limiter.Command) (limiter.Result, error) {
 		return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), back)
 	})
 }
@@ -176,13 +185,12 @@ func refuse(c limiter.Command, res limiter.Result, until limiter.Instant, giveBa
 
 // giveBack returns units to the budget that the limit draws from, unless they may belong to
 // the store or to another budget: those of the window in which it began to draw are
-// forfeited. res is the store's answer.
+// forfeited, and of several rates each has such a window. res is the store's answer.
 func (t *term) giveBack(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
 ) (limiter.Result, error) {
 	from, ok := t.bindings.last(key.Scope)
-	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget ||
-		c.Windows.Open[0].Index <= from.first || c.Windows.Open[0].Start() < from.since {
+	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.budget || !from.owned(&c.Windows) {
 		return res, nil
 	}
 	return t.budgets.Apply(ctx, key.Scope.Namespace, from.budget, key, from.params(p), c)
@@ -192,18 +200,73 @@ func (t *term) giveBack(
 type binding struct {
 	scope    store.Scope
 	budget   policy.BudgetRef
-	rate     limiter.Rate
+	rates    []limiter.Rate
 	fairness limiter.Fairness
-	first    int64           // window of the budget in which it began to
-	since    limiter.Instant // windows of the budget that began before may have numbers that the store served
+	first    limiter.Windows // of the budget in which it began to
+	since    sinces          // windows of the budget that began before may have numbers that the store served
 	until    limiter.Instant // end of the last window drawn from, by the budget's clock
 	ends     limiter.Instant // of the sentinel's window in which it did last
 }
 
+// sinces are instants, one for each rate.
+type sinces [limiter.MaxRates]limiter.Instant
+
+// sinceOf returns for each rate when the sentinel's open window of its length began. Where it has none
+// the rates of the budget are not those that it had: no window that is open counts.
+func sinceOf(rates []limiter.Rate, open limiter.Windows, now limiter.Instant) (since sinces) {
+	for i, r := range rates {
+		since[i] = now
+		for _, o := range open.Slice() {
+			if o.Window == r.Window {
+				since[i] = o.Start().Add(sentinelOffset)
+			}
+		}
+	}
+	return since
+}
+
+// early returns until when nothing is drawn, because a window began before its since; 0 when none did.
+func (d *binding) early(w limiter.Windows) (until limiter.Instant) {
+	for i, o := range w.Slice() {
+		if o.Start() < d.since[i] {
+			until = max(until, d.since[i], o.End())
+		}
+	}
+	return until
+}
+
 // params returns what the budget hands on by.
 func (d *binding) params(p limiter.Params) limiter.Params {
-	return limiter.Params{Rates: []limiter.Rate{d.rate}, Fairness: d.fairness, Generation: p.Generation}
+	return limiter.Params{Rates: d.rates, Fairness: d.fairness, Generation: p.Generation}
 }
+
+// sameAs reports whether both draw from the same budget in windows of the same number.
+func (d *binding) sameAs(o *binding) bool {
+	return d.budget == o.budget && len(d.rates) == len(o.rates)
+}
+
+// owned leaves of the windows those whose units are the budget's and no others: they began after the
+// one in which the limit began to draw. The others get a number that no window has. It reports whether
+// any is left.
+func (d *binding) owned(w *limiter.Windows) (some bool) {
+	if w.N != d.first.N {
+		return false
+	}
+	for i := range w.Slice() {
+		if o := &w.Open[i]; o.Index <= d.first.Open[i].Index || o.Start() < d.since[i] {
+			o.Index = noWindow
+		} else {
+			some = true
+		}
+	}
+	return some
+}
+
+// noWindow is the number of no window of a budget.
+const noWindow = -1
+
+// longest returns the length of the longest windows.
+func (d *binding) longest() limiter.Micros { return limiter.Params{Rates: d.rates}.Longest().Window }
 
 // bindings are those of the limits that drew from budgets in this term.
 type bindings struct {
@@ -237,14 +300,17 @@ func (d *bindings) end(scope store.Scope) {
 	}
 }
 
-// note enters that a limit drew from that window of a budget, and returns what is known
+// note enters that a limit drew from those windows of a budget, and returns what is known
 // then; the sentinel's window ends then.
-func (d *bindings) note(from binding, open limiter.OpenWindow, ends limiter.Instant) binding {
+func (d *bindings) note(from binding, open limiter.Windows, ends limiter.Instant) binding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	last, ok := d.byScope[from.scope]
-	from.first, from.ends, from.until = open.Index, ends, max(open.End(), last.until)
-	if ok && last.budget == from.budget {
+	from.first, from.ends, from.until = open, ends, last.until
+	for _, w := range open.Slice() {
+		from.until = max(from.until, w.End())
+	}
+	if ok && last.sameAs(&from) {
 		from.first, from.since, from.ends = last.first, last.since, max(last.ends, ends)
 	}
 	d.byScope[from.scope] = from
@@ -257,7 +323,7 @@ func (d *bindings) sweep(now limiter.Instant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for scope, from := range d.byScope {
-		if now >= max(from.ends, from.until).Add(from.rate.Window) {
+		if now >= max(from.ends, from.until).Add(from.longest()) {
 			delete(d.byScope, scope)
 		}
 	}
@@ -344,13 +410,14 @@ func (s *boundLimits) sweep(now time.Time) {
 	}
 }
 
-// usage is Usage of budget.Counts.
+// usage is Usage of budget.Counts. A further rate of an object has the limits of the object, in windows
+// of its own.
 func (b *accounting) usage(id string, w limiter.OpenWindow, before, over time.Time) ledger.Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	began := before.Add(-time.Duration(w.Window) * time.Microsecond) // at the earliest
-	out := ledger.Usage{Index: w.Index, Complete: began.After(b.since) && began.After(b.boundLimits.ceased[id])}
-	for name := range b.boundLimits.byBudget[id] {
+	out := ledger.Usage{Index: w.Index, Complete: began.After(b.since) && began.After(b.boundLimits.ceased[policy.ObjectID(id)])}
+	for name := range b.boundLimits.byBudget[policy.ObjectID(id)] {
 		counted := b.byName[name.policy].limits[name.limit].Usage(w, before, over, b.boundLimits.byPolicy[name.policy][name.limit].since)
 		out.Admitted += counted.Admitted
 		out.Refused += counted.Refused
@@ -364,8 +431,8 @@ func (b *accounting) values(id string, w limiter.OpenWindow, before, over time.T
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	began := before.Add(-time.Duration(w.Window) * time.Microsecond) // at the earliest
-	out := audit.ValueUsage{Usage: audit.Usage{Complete: began.After(b.since) && began.After(b.boundLimits.ceased[id])}}
-	for name := range b.boundLimits.byBudget[id] {
+	out := audit.ValueUsage{Usage: audit.Usage{Complete: began.After(b.since) && began.After(b.boundLimits.ceased[policy.ObjectID(id)])}}
+	for name := range b.boundLimits.byBudget[policy.ObjectID(id)] {
 		limit := b.byName[name.policy].limits[name.limit]
 		limit.Inquire(w, wanted)
 		out.Add(limit.Values(w, before, over, b.boundLimits.byPolicy[name.policy][name.limit].since))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,7 @@ type shared struct {
 	returned int64
 	params   limiter.Params  // of the last command
 	floor    limiter.Instant // of the last command
+	back     limiter.Windows // of the last return
 }
 
 func newShared(limit int64) *shared {
@@ -65,8 +67,11 @@ func (s *shared) Apply(
 	used := s.granted[of.ID]
 	res := limiter.Result{Now: now, ExpiresIn: open.End().Sub(now), Limit: p.Rates[0].Limit}
 	if c.Op == limiter.Return {
-		s.returned += c.Want
-		used[c.Windows.Open[0].Index] -= c.Want
+		s.back = c.Windows
+		if c.Windows.Open[0].Index >= 0 {
+			s.returned += c.Want
+			used[c.Windows.Open[0].Index] -= c.Want
+		}
 		return res, nil
 	}
 	res.Granted = min(c.Want, s.limit-used[open.Index])
@@ -77,7 +82,10 @@ func (s *shared) Apply(
 		used[open.Index] += res.Granted
 	}
 	res.Remaining = s.limit - used[open.Index]
-	res.Windows.N, res.Windows.Open[0] = 1, open
+	for _, r := range p.Rates { // of which the first binds
+		res.Windows.Open[res.Windows.N] = r.WindowAt(now)
+		res.Windows.N++
+	}
 	return res, nil
 }
 
@@ -88,13 +96,20 @@ func federated(p policy.Policy, id string) policy.Policy {
 	return p
 }
 
+// withRate has the limit of p draw from a budget with a further rate.
+func withRate(p policy.Policy, limit int64, window limiter.Micros) policy.Policy {
+	p.Limits[0].Rates = append(slices.Clone(p.Limits[0].Rates), limiter.Rate{Limit: limit, Window: window})
+	return p
+}
+
 // TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver, and the one after it, in which units may
 // come back.
 func TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver(t *testing.T) {
 	scope, rate := store.Scope{Limit: "l"}, limiter.Rate{Limit: 10, Window: limiter.Second}
 	d, open := newBindings(), rate.WindowAt(0)
 	ends := open.End().Add(5 * limiter.Second)
-	d.note(binding{scope: scope, rate: rate}, open, ends)
+	drawn := limiter.Windows{N: 1, Open: [limiter.MaxRates]limiter.OpenWindow{open}}
+	d.note(binding{scope: scope, rates: []limiter.Rate{rate}}, drawn, ends)
 	for now, want := range map[limiter.Instant]bool{ends.Add(limiter.Second) - 1: true, ends.Add(limiter.Second): false} {
 		d := &bindings{byScope: maps.Clone(d.byScope)}
 		d.sweep(now)
@@ -181,6 +196,9 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 			lengths := []limiter.Micros{limiter.Second, limiter.Second, 3 * limiter.Second}
 			fleet := limited("shop", 1, 20, lengths[rng.IntN(len(lengths))])
 			world := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
+			if rng.IntN(2) == 0 {
+				world = withRate(world, 1000, 3*limiter.Second)
+			}
 			b, terms := newShared(50), &memoryTerms{}
 			b.ahead = [...]time.Duration{0, time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2}[seed%2]
 			k := newCaller(t, terms, b, fleet)
@@ -218,12 +236,14 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 						}
 					}
 					if reply.GetGranted() > 0 {
-						by, named := map[bool]string{true: "budget", false: "store"}[drew > 0], reply.GetWindows()[0]
-						number := limiter.OpenWindow{Rate: limiter.Rate{Window: limiter.Micros(named.GetRate().GetWindowMicros())}, Index: named.GetIndex()}
-						if other := numbers[number]; other != "" && other != by {
-							t.Fatalf("seed %d: window %d is served by the %s and by the %s, whose clock is %s ahead", seed, number.Index, other, by, b.ahead)
+						by := map[bool]string{true: "budget", false: "store"}[drew > 0]
+						for _, named := range reply.GetWindows() {
+							number := limiter.OpenWindow{Rate: limiter.Rate{Window: limiter.Micros(named.GetRate().GetWindowMicros())}, Index: named.GetIndex()}
+							if other := numbers[number]; other != "" && other != by {
+								t.Fatalf("seed %d: window %d of %dµs is served by the %s and by the %s, whose clock is %s ahead", seed, number.Index, number.Window, other, by, b.ahead)
+							}
+							numbers[number] = by
 						}
-						numbers[number] = by
 					}
 				}
 				if rng.IntN(3) == 0 {
@@ -405,6 +425,51 @@ func TestUnitsGoBackWhereTheyCameFrom(t *testing.T) {
 		}
 		if reply := k.take(100); reply.GetGranted() != 50 {
 			t.Errorf("got %v, want all of the store's window: what came back is granted again", reply)
+		}
+	})
+}
+
+// TestUnitsGoBackToEachRate but to the window in which the limit began to draw from it.
+func TestUnitsGoBackToEachRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, withRate(federated(limited("shop", 1, 50, limiter.Second), "acme/checkout"), 500, 10*limiter.Second))
+		defer k.end()
+		time.Sleep(10*time.Second - time.Duration(time.Now().UnixNano()%int64(10*time.Second)))
+		k.giveBack(2, k.take(5))
+		if b.back.N != 0 {
+			t.Errorf("units of the first windows were given back to %+v", b.back)
+		}
+		next()
+		k.giveBack(2, k.take(5))
+		if b.returned != 2 || b.back.N != 2 || b.back.Open[1].Index != noWindow {
+			t.Errorf("%d units went back to %+v, want 2 to the second alone", b.returned, b.back)
+		}
+		time.Sleep(10 * time.Second)
+		k.giveBack(2, k.take(5))
+		if b.returned != 4 || b.back.Open[1] != (limiter.Rate{Limit: 500, Window: 10 * limiter.Second}).WindowAt(limiter.Instant(time.Now().UnixMicro())) {
+			t.Errorf("%d units went back to %+v, want 2 more to both", b.returned, b.back)
+		}
+	})
+}
+
+// TestTheSentinelIsAsLongAsTheLongestRate: until then the store grants nothing.
+func TestTheSentinelIsAsLongAsTheLongestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, withRate(federated(limited("shop", 1, 50, limiter.Second), "acme/checkout"), 500, 10*limiter.Second))
+		defer k.end()
+		time.Sleep(10*time.Second - time.Duration(time.Now().UnixNano()%int64(10*time.Second)))
+		k.take(5)
+		k.edit(limited("shop", 2, 20, limiter.Second))
+		for second := range 10 {
+			if reply := k.take(5); reply.GetGranted() != 5 || b.total() != int64(10+5*second) || len(b.params.Rates) != 2 {
+				t.Errorf("second %d: %v, %d units of the budget by rates %v", second, reply, b.total(), b.params.Rates)
+			}
+			next()
+		}
+		if reply := k.take(50); reply.GetGranted() != 20 || b.total() != 55 {
+			t.Errorf("after the longest window: %v, %d units of the budget", reply, b.total())
 		}
 	})
 }

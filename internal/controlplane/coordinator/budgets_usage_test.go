@@ -168,6 +168,48 @@ func TestUsageIsTheSumOverAllLimits(t *testing.T) {
 	}
 }
 
+// TestUsageOfEachRate counts the same requests in the windows of each rate.
+func TestUsageOfEachRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &ledgerFixture{t: t, accounting: newAccounting(time.Now())}
+		p := federatedOf("checkout", map[string]string{"a": "x"})
+		long := limiter.Rate{Limit: 25, Window: 3 * limiter.Second}
+		p.Limits[0].Rates = append(p.Limits[0].Rates, long)
+		b.publish(p)
+		all, of := policyNames("checkout"), limitName{policy: policyName("checkout"), limit: "a"}
+		report := func(reports map[limitName]audit.Report) {
+			for _, h := range []string{web, api} {
+				b.accounting.report(holderOf(h), all, reports, map[limitName]struct{}{}, false)
+			}
+			b.accounting.advance(time.Now())
+			time.Sleep(time.Second)
+		}
+		for range 10 {
+			report(nil)
+		}
+		before := time.Now()
+		for i, n := range []int64{1, 2, 4} { // the seconds 99 to 101
+			r := row(n, 1)
+			w := &r.Rows[0].Windows
+			w.Open[0].Index = 99 + int64(i)
+			w.N, w.Open[1] = 2, limiter.OpenWindow{Rate: long, Index: 33}
+			report(map[limitName]audit.Report{of: r})
+		}
+		over := time.Now()
+		for range 6 {
+			report(map[limitName]audit.Report{})
+		}
+		second := limiter.OpenWindow{Rate: limiter.Rate{Limit: 10, Window: limiter.Second}, Index: 100}
+		if got, want := b.accounting.usage("x", second, before, over), (ledger.Usage{Index: 100, Admitted: 4, Refused: 2, Complete: true}); got != want {
+			t.Errorf("of a second %+v, want %+v", got, want)
+		}
+		window := limiter.OpenWindow{Rate: long, Index: 33}
+		if got, want := b.accounting.usage(policy.RateID("x", long.Window), window, before, over), (ledger.Usage{Index: 33, Admitted: 14, Refused: 6, Complete: true}); got != want {
+			t.Errorf("of three seconds %+v, want %+v", got, want)
+		}
+	})
+}
+
 // TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported, and not before.
 func TestAWindowThatNobodyNamedIsKnownToBeEmptyOnceAllReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestEveryFieldOfABudgetReachesTheEngine(t *testing.T) {
 	fixed := &policy.FederatedBudget{
 		ID: "acme/world", Member: "eu-west", OnCoordinatorOutage: policy.BudgetRegionalOnly,
 		Params: ledger.Params{
-			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 10,
+			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 10, Others: []limiter.Micros{11},
 			Members:   []ledger.Member{{Name: "eu-west", Weight: 5, Nominal: 6, Kept: 7, Borrowing: 8}},
 			Overrides: []ledger.Override{{Hash: "x", Limit: 9, Block: 10}},
 		},
@@ -35,6 +35,7 @@ func TestEveryFieldOfABudgetReachesTheEngine(t *testing.T) {
 		"FederatedBudget.Namespace", "FederatedBudget.Name", "FederatedBudget.Generation", // which the part reads
 		"FederatedBudget.Hub", "FederatedBudget.Coordinator", "FederatedBudget.Escrow", // which places read
 		"FederatedBudget.Key", "FederatedBudget.Overrides", // by which sidecars count
+		"FederatedBudget.Additional", "FederatedBudget.Of", // which have parts of their own
 		"Config.Patience", "Config.Timeout", "Config.Probe", "Config.Clock") // which are the same for all
 }
 

@@ -58,6 +58,7 @@ func (s *Set) Observe(namespace, name string) budget.Observation {
 	}
 	out := p.observe()
 	out.Certificate.Problem = s.renewals.problem(p.kept[0])
+	out.Further = s.observeFurther(p)
 	return out
 }
 

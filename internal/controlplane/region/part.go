@@ -26,6 +26,7 @@ const patience = 50 * time.Millisecond
 // A part is this cluster's part in one budget.
 type part struct {
 	id     string
+	first  bool // of the rates of its object
 	member string
 	ledger *line
 	escrow *line // nil: in the engine's memory
@@ -63,7 +64,7 @@ type span struct{ before, after time.Time }
 // newPart returns the part without an engine.
 func newPart(b policy.FederatedBudget, log logr.Logger) *part {
 	p := &part{
-		id: b.ID, member: b.Member, budget: b,
+		id: b.ID, first: b.Of == "", member: b.Member, budget: b,
 		ledger: newLine(ledgerOf(&b), log),
 		kept:   keptAt(&b), over: map[int64]span{}, wanted: map[int64][]string{}, measured: map[int64]int64{}, audit: budgetaudit.New(b.Generation), watched: make(chan struct{}),
 	}
@@ -160,8 +161,8 @@ func (p *part) begin(c *Config, counts budget.Counts, changed func(types.Namespa
 	}()
 }
 
-// apply has a command of a limit be decided.
-func (p *part) apply(ctx context.Context, key store.Key, params limiter.Params, c limiter.Command) (limiter.Result, error) {
+// Apply has a command of a limit be decided.
+func (p *part) Apply(ctx context.Context, key store.Key, params limiter.Params, c limiter.Command) (limiter.Result, error) {
 	if p.values != nil {
 		return p.values.Apply(ctx, key, params, c)
 	}

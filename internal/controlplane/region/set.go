@@ -2,7 +2,6 @@ package region
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"sync"
@@ -11,9 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/budget"
-	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
-	"github.com/weir-dev/weir/pkg/store"
 )
 
 const (
@@ -39,8 +36,8 @@ type Set struct {
 	closing     sync.WaitGroup // parts that give back what they have, and renewals
 
 	mu    sync.RWMutex
-	parts map[string]*part // by id
-	names map[types.NamespacedName]*part
+	parts map[string]*part               // by id
+	names map[types.NamespacedName]*part // of the first rates of objects
 }
 
 // New returns a Set of nothing, until Run. Reports to coordinators come from
@@ -159,7 +156,10 @@ func (p *part) differs(b *policy.FederatedBudget) bool {
 func (s *Set) enter(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts[p.id], s.names[p.name()] = p, p
+	s.parts[p.id] = p
+	if p.first {
+		s.names[p.name()] = p
+	}
 }
 
 // rename files the part under the name of the object that counts now.
@@ -169,7 +169,9 @@ func (s *Set) rename(p *part, before types.NamespacedName) {
 	if s.names[before] == p {
 		delete(s.names, before)
 	}
-	s.names[p.name()] = p
+	if p.first {
+		s.names[p.name()] = p
+	}
 }
 
 // drop ends a part. It gives back what it has in the background.
@@ -201,27 +203,6 @@ func (s *Set) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	s.Local.Seal(ctx)
-}
-
-// Apply asks for units of a budget, gives them back, or looks how many there are, on
-// behalf of the limit with that key in the namespace; see federation.Region.Apply and, for a
-// budget with a key, keyed.Region.Apply. A
-// policy draws from a budget only through the FederatedBudget of its namespace that
-// counts in this cluster.
-func (s *Set) Apply(
-	ctx context.Context, namespace string, of policy.BudgetRef, key store.Key, p limiter.Params, c limiter.Command,
-) (limiter.Result, error) {
-	s.mu.RLock()
-	part := s.parts[of.ID]
-	s.mu.RUnlock()
-	name := types.NamespacedName{Namespace: namespace, Name: of.Name}
-	if part == nil || part.name() != name {
-		return limiter.Result{}, &store.UnavailableError{
-			Store: fmt.Sprintf("budget %q", of.ID),
-			Cause: fmt.Errorf("this controller takes no part in FederatedBudget %s", name),
-		}
-	}
-	return part.apply(ctx, key, p, c)
 }
 
 // find returns the part of a FederatedBudget, nil when it has none.

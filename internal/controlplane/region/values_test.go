@@ -244,7 +244,7 @@ func TestEveryFieldOfABudgetReachesTheValues(t *testing.T) {
 	in := &policy.FederatedBudget{
 		ID: "acme/world", Member: "eu-west",
 		Params: ledger.Params{
-			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 5,
+			Limit: 1, Window: 2, Strategy: 3, Slices: true, Block: 4, Keys: 5, Others: []limiter.Micros{11},
 			Members:   []ledger.Member{{Name: "eu-west", Weight: 5, Nominal: 6, Kept: 7, Borrowing: 8}},
 			Overrides: []ledger.Override{{Hash: "x", Limit: 9, Block: 10}},
 		},
@@ -254,6 +254,7 @@ func TestEveryFieldOfABudgetReachesTheValues(t *testing.T) {
 		"FederatedBudget.Hub", "FederatedBudget.Coordinator", "FederatedBudget.Escrow", // which places read
 		"FederatedBudget.OnCoordinatorOutage", "FederatedBudget.Batch", // which are of budgets without a key
 		"FederatedBudget.Key", "FederatedBudget.Overrides", // by which sidecars count
+		"FederatedBudget.Additional", "FederatedBudget.Of", // which have parts of their own
 		"Config.Patience", "Config.Timeout", "Config.Probe", "Config.Clock", "Config.Keys") // which are the same for all
 }
 

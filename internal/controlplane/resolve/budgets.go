@@ -131,13 +131,13 @@ func (b *Budgets) All() []Budget {
 	return slices.SortedFunc(slices.Values(b.all), func(x, y Budget) int { return compareNames(x.Object, y.Object) })
 }
 
-// Counting returns the budgets that this cluster takes part in, one for each id, ordered
-// by it.
+// Counting returns the budgets that this cluster takes part in, one for each rate and id, ordered
+// by id.
 func (b *Budgets) Counting() []policy.FederatedBudget {
 	var counting []policy.FederatedBudget
 	for i := range b.all {
 		if b.all[i].Err == nil {
-			counting = append(counting, b.all[i].Budget)
+			counting = append(counting, b.all[i].Budget.Rates()...)
 		}
 	}
 	slices.SortFunc(counting, func(x, y policy.FederatedBudget) int { return cmp.Compare(x.ID, y.ID) })
