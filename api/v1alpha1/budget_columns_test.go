@@ -91,6 +91,11 @@ func measuredBudget() weirv1alpha1.FederatedBudgetStatus {
 		WindowEnd:        &micro,
 		Overshoot:        &weirv1alpha1.Overshoot{Bound: new(int64(0)), Observed: new(int64(0)), Worst: new(int64(3)), WorstTime: &micro},
 		UnderUtilization: &weirv1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(90)), WorstBasisPoints: new(int32(10000))},
+		AdditionalRates: []weirv1alpha1.BudgetRateStatus{{
+			Rate: "10k/24h", Allocation: &weirv1alpha1.BudgetDivision{Window: micro, Limit: 10_000, Granted: 9000, Kept: 200, Unallocated: 800}, WindowEnd: &micro,
+			Overshoot:        &weirv1alpha1.Overshoot{Bound: new(int64(0)), Observed: new(int64(0)), Worst: new(int64(0))},
+			UnderUtilization: &weirv1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(0)), WorstBasisPoints: new(int32(0))},
+		}},
 		Summary: weirv1alpha1.BudgetSummary{
 			Limit: "100k/1s", Members: "1/2", Granted: "97%", Used: "91%", Overshoot: "0 ≤ 0", Unused: "0.9%", Root: "us-east", UnitsPerLease: "161.3",
 		},

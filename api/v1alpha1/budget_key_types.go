@@ -54,7 +54,8 @@ type BudgetOverride struct {
 	Values []KeyValue `json:"values"`
 
 	// limit that each of these values has instead of rate.limit, 1 to
-	// 1000000000000, in the same windows.
+	// 1000000000000, in the same windows. Its limits of additionalRates are those
+	// of all values.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000

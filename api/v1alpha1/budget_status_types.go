@@ -67,10 +67,46 @@ type FederatedBudgetStatus struct {
 	// +optional
 	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
 
+	// additionalRates are the figures of each of spec.additionalRates, from the
+	// shortest window to the longest. The figures beside them are those of
+	// spec.rate; conditions and summary speak of all rates.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	AdditionalRates []BudgetRateStatus `json:"additionalRates,omitempty"`
+
 	// summary holds the columns that kubectl prints.
 	// +optional
 	// +kubebuilder:default={}
 	Summary BudgetSummary `json:"summary,omitzero"`
+}
+
+// BudgetRateStatus are the figures of one of several rates. They mean what
+// those of the status mean.
+type BudgetRateStatus struct {
+	// rate in short, such as 10k/24h.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Rate string `json:"rate"`
+
+	// allocation is how the open window was divided when the coordinator answered
+	// last. Absent with a key.
+	// +optional
+	Allocation *BudgetDivision `json:"allocation,omitempty"`
+
+	// windowEnd is the end of the last closed window that was measured, on the
+	// coordinator's clock.
+	// +optional
+	WindowEnd *metav1.MicroTime `json:"windowEnd,omitempty"`
+
+	// overshoot is what all clusters together admitted beyond the limit.
+	// +optional
+	Overshoot *Overshoot `json:"overshoot,omitempty"`
+
+	// underUtilization is the part of the limit that was there while requests were
+	// refused in some cluster, by this rate or by another.
+	// +optional
+	UnderUtilization *UnderUtilization `json:"underUtilization,omitempty"`
 }
 
 // BudgetRoot is the coordinator that divides the limit.
@@ -236,7 +272,8 @@ type BudgetKeysStatus struct {
 // BudgetSummary holds ready-made strings for the columns that kubectl prints.
 // A value that was not measured is "-".
 type BudgetSummary struct {
-	// limit of the budget, such as 100k/1s.
+	// limit of the budget, such as 100k/1s, and of each additional rate, such as
+	// 100/1s, 10k/24h. So it is with granted, used, overshoot and unused.
 	// +optional
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MaxLength=64

@@ -135,7 +135,7 @@ const (
 	CertificateExpiredReason = "CertificateExpired" // False
 	UnknownMemberReason      = "UnknownMember"      // False: the budget does not list this cluster there
 	UnknownBudgetReason      = "UnknownBudget"      // False: it has no budget with this id
-	MismatchedReason         = "Mismatched"         // False: it keeps the budget in windows of another length, or only one of the two objects has a key
+	MismatchedReason         = "Mismatched"         // False: it keeps the budget in windows of another length or with other additional rates, or only one of the two objects has a key
 )
 
 // Reasons of LearningCondition. StartingReason makes it Unknown.

@@ -11,7 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=federatedbudgets,singular=federatedbudget,shortName=fbud,categories=fleetlimits,scope=Namespaced
 // +kubebuilder:selectablefield:JSONPath=`.spec.id`
-// +kubebuilder:printcolumn:name="Limit",type=string,JSONPath=`.status.summary.limit`,description="Units per window, over all clusters"
+// +kubebuilder:printcolumn:name="Limit",type=string,JSONPath=`.status.summary.limit`,description="Units per window of each rate, over all clusters"
 // +kubebuilder:printcolumn:name="Members",type=string,JSONPath=`.status.summary.members`,description="Members that the coordinator heard of lately / members"
 // +kubebuilder:printcolumn:name="Granted",type=string,JSONPath=`.status.summary.granted`,description="Part of the limit that was granted in the last window measured"
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.summary.used`,description="Part of the limit that all clusters admitted in that window"
@@ -53,12 +53,12 @@ type FederatedBudgetList struct {
 }
 
 // FederatedBudgetSpec is the budget that the clusters share, and how this one
-// takes part. Id, rate.window and key have to be the same in all of them. For
-// rate.limit, members, allocation, key.maxKeys and key.overrides, the hub's values
-// count where there is a hub.
+// takes part. Id, rate.window, the windows of additionalRates and key have to be
+// the same in all of them. For limits, members, allocation, key.maxKeys and
+// key.overrides, the hub's values count where there is a hub.
 // +kubebuilder:validation:XValidation:rule="self.members.map(m, m.nominal).sum() <= self.rate.limit",fieldPath=".members",message="the nominal of all members add up to more than rate.limit: lower some of them, or raise rate.limit"
 // +kubebuilder:validation:XValidation:rule="!has(self.hub) || (self.coordinator.type == 'Kubernetes' && !has(self.coordinator.blockPercent))",fieldPath=".coordinator",reason=FieldValueForbidden,message="the hub keeps this budget by what its own object says: remove coordinator, or remove hub to keep or reach the budget from this cluster"
-// +kubebuilder:validation:XValidation:rule="self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
+// +kubebuilder:validation:XValidation:rule="has(self.additionalRates) || self.onCoordinatorOutage.action != 'Nominal' || self.members.exists(m, m.nominal > 0 && (!has(m.lendingLimit) || m.lendingLimit < m.nominal))",fieldPath=".onCoordinatorOutage.action",message="action Nominal goes on with what members keep of their nominal, and none keeps any: set the nominal of members, with a lendingLimit below it or none, or set action to FailClosed"
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.allocation == 'FirstCome'",fieldPath=".allocation",message="units of a value are for the member that asks first: set allocation to FirstCome, or remove key"
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.members.all(m, m.weight == 1 && !has(m.borrowingLimit) && !has(m.lendingLimit))",fieldPath=".members",reason=FieldValueForbidden,message="units of a value are not divided by weight, borrowed or lent: remove weight, borrowingLimit and lendingLimit of all members, or remove key"
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.onCoordinatorOutage.action == 'Nominal' || self.members.all(m, m.nominal == 0)",fieldPath=".members",reason=FieldValueForbidden,message="with a key a nominal is what a member keeps of each value to use without asking: remove the nominal of all members, or set onCoordinatorOutage.action to Nominal"
@@ -67,6 +67,10 @@ type FederatedBudgetList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.onCoordinatorOutage.action != 'Nominal' || has(self.hub) || self.coordinator.type == 'Kubernetes'",fieldPath=".onCoordinatorOutage.action",message="only a hub keeps what members use of each value without asking: set action to FailClosed, or keep the budget in a hub"
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.escrow.type == 'Controller'",fieldPath=".escrow.type",message="the leading controller keeps what it was granted of each value: set type to Controller, or remove key"
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || (self.batch.type == 'Adaptive' && self.batch.size == 16)",fieldPath=".batch",reason=FieldValueForbidden,message="a value is granted by how much it used before: remove batch, or remove key"
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalRates) || !self.rate.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || self.additionalRates.exists(r, !r.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || self.additionalRates.all(a, duration(a.window) != duration(self.rate.window) && self.additionalRates.exists_one(b, duration(a.window) == duration(b.window)))",fieldPath=".additionalRates",message="two rates have windows of the same length: keep the one with the smaller limit"
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalRates) || self.members.all(m, m.nominal == 0 && !has(m.borrowingLimit) && !has(m.lendingLimit))",fieldPath=".members",reason=FieldValueForbidden,message="nominal, borrowingLimit and lendingLimit are units of one rate, and there are several: remove them of all members, which share each rate by weight then, or remove additionalRates"
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalRates) || self.onCoordinatorOutage.action != 'Nominal'",fieldPath=".onCoordinatorOutage.action",message="members go on with a part of one rate, and there are several: set action to FailClosed or RegionalOnly, or remove additionalRates"
+// +kubebuilder:validation:XValidation:rule="has(self.additionalRates) == has(oldSelf.additionalRates) && (!has(self.additionalRates) || self.additionalRates.exists(r, !r.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')) || (self.additionalRates.size() == oldSelf.additionalRates.size() && self.additionalRates.all(a, oldSelf.additionalRates.exists(b, duration(a.window) == duration(b.window)))))",fieldPath=".additionalRates",message="the windows of additionalRates cannot be changed, because what was granted before is not counted in others, and members that still draw without them would not be: set them back, and change limits only, or create a FederatedBudget with another id"
 // +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || self.coordinator.type == 'Kubernetes' || has(self.key) == has(oldSelf.key)",fieldPath=".key",message="a Redis or Postgres counts the values of a key apart from a budget without one, so the open window would be granted a second time: set it back, or create a FederatedBudget with another id"
 // +kubebuilder:validation:XValidation:rule="has(self.hub) || has(oldSelf.hub) || (self.coordinator.type == oldSelf.coordinator.type && (!has(self.coordinator.redis) || !has(oldSelf.coordinator.redis) || ((has(self.coordinator.redis.address) ? has(oldSelf.coordinator.redis.address) && self.coordinator.redis.address == oldSelf.coordinator.redis.address : !has(oldSelf.coordinator.redis.address)) && (has(self.coordinator.redis.sentinel) ? has(oldSelf.coordinator.redis.sentinel) && self.coordinator.redis.sentinel.primary == oldSelf.coordinator.redis.sentinel.primary && self.coordinator.redis.sentinel.addresses == oldSelf.coordinator.redis.sentinel.addresses : !has(oldSelf.coordinator.redis.sentinel)) && (has(self.coordinator.redis.cluster) ? has(oldSelf.coordinator.redis.cluster) && self.coordinator.redis.cluster.addresses == oldSelf.coordinator.redis.cluster.addresses : !has(oldSelf.coordinator.redis.cluster)) && (has(self.coordinator.redis.rest) ? has(oldSelf.coordinator.redis.rest) && self.coordinator.redis.rest.url == oldSelf.coordinator.redis.rest.url : !has(oldSelf.coordinator.redis.rest)))) && (!has(self.coordinator.postgres) || !has(oldSelf.coordinator.postgres) || (self.coordinator.postgres.address == oldSelf.coordinator.postgres.address && self.coordinator.postgres.database == oldSelf.coordinator.postgres.database)))",fieldPath=".coordinator",message="the coordinator cannot be changed, because members that still ask the old one would be granted the window a second time: set it back, or delete the budget in every cluster and create it again"
 type FederatedBudgetSpec struct {
@@ -83,6 +87,17 @@ type FederatedBudgetSpec struct {
 	// rate is the limit over all clusters together.
 	// +required
 	Rate BudgetRate `json:"rate"`
+
+	// additionalRates are 1 to 3 further limits in windows of other lengths, such
+	// as 10000 in 24h beside 100 in 1s. All rates have to admit a request: it is
+	// charged to all of them or to none. Members share each by weight.
+	// Their windows cannot be changed, nor rates be added or removed; limits can
+	// be changed. Absent: rate is the only one.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	AdditionalRates []BudgetRate `json:"additionalRates,omitempty"`
 
 	// key gives each value of its parts the whole limit, over all clusters
 	// together. Limits that draw from the budget count by it, and have no key of

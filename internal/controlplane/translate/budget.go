@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 )
 
@@ -58,10 +59,14 @@ func translateBudget(b *v1alpha1.FederatedBudget) (policy.FederatedBudget, field
 			Block:    block(&b.Spec, b.Spec.Rate.Limit),
 		},
 	}
+	further := t.further(spec.Child("additionalRates"), b)
+	for _, r := range further {
+		translated.Params.Others = append(translated.Params.Others, r.Window)
+	}
 	if k := b.Spec.Key; k != nil {
 		translated.Key = t.key(spec.Child("key"), &v1alpha1.Key{Parts: k.Parts, OnMissing: k.OnMissing, MaxKeys: k.MaxKeys})
 		translated.Params.Keys = int64(k.MaxKeys)
-		t.budgetOverrides(spec.Child("key", "overrides"), &b.Spec, &translated)
+		t.budgetOverrides(spec.Child("key", "overrides"), &b.Spec, further, &translated)
 	}
 	if len(t.errs) > 0 {
 		return translated, t.errs
@@ -69,7 +74,38 @@ func translateBudget(b *v1alpha1.FederatedBudget) (policy.FederatedBudget, field
 	if err := translated.Params.Validate(); err != nil {
 		t.invalid(spec, field.OmitValueType{}, err.Error())
 	}
+	for _, r := range further {
+		translated.Additional = append(translated.Additional, additional(&b.Spec, translated.Params, r))
+		if err := translated.Additional[len(translated.Additional)-1].Validate(); err != nil {
+			t.invalid(spec.Child("additionalRates"), field.OmitValueType{}, err.Error())
+		}
+	}
 	return translated, t.errs
+}
+
+// further returns the further rates of a budget, from the shortest window to the longest, so that
+// their order in the object does not matter.
+func (t *translator) further(path *field.Path, b *v1alpha1.FederatedBudget) []limiter.Rate {
+	var out []limiter.Rate
+	for i, r := range b.Spec.AdditionalRates {
+		out = append(out, limiter.Rate{Limit: r.Limit, Window: t.micros(path.Index(i).Child("window"), string(r.Window))})
+	}
+	slices.SortFunc(out, func(a, b limiter.Rate) int { return cmp.Compare(a.Window, b.Window) })
+	if len(out) > 0 && slicing(&b.Spec) {
+		t.invalid(path, field.OmitValueType{}, "members go on with a part of one rate only: set onCoordinatorOutage.action to FailClosed or RegionalOnly, or remove additionalRates")
+	}
+	return out
+}
+
+// additional returns what a further rate is divided by: as the first, but in its own windows. A value
+// with an override has a counter of its own there, too.
+func additional(s *v1alpha1.FederatedBudgetSpec, first ledger.Params, r limiter.Rate) ledger.Params {
+	out := first
+	out.Limit, out.Window, out.Block, out.Others, out.Overrides = r.Limit, r.Window, block(s, r.Limit), nil, nil
+	for _, o := range first.Overrides {
+		out.Overrides = append(out.Overrides, ledger.Override{Hash: o.Hash, Limit: out.Limit, Block: out.Block})
+	}
+	return out
 }
 
 var strategies = map[v1alpha1.BudgetAllocation]ledger.Strategy{

@@ -13,13 +13,14 @@ import (
 )
 
 // budgetOverrides sets the values of the key that have limits of their own: as requests have
-// them for the limits that draw from the budget, and by hash for its coordinator.
-func (t *translator) budgetOverrides(path *field.Path, s *v1alpha1.FederatedBudgetSpec, out *policy.FederatedBudget) {
+// them for the limits that draw from the budget, and by hash for its coordinator. Their limits of the
+// further rates are those of all values.
+func (t *translator) budgetOverrides(path *field.Path, s *v1alpha1.FederatedBudgetSpec, further []limiter.Rate, out *policy.FederatedBudget) {
 	seen := make(map[string]*field.Path)
 	for i, o := range s.Key.Overrides {
 		override := policy.Override{
 			Values: t.overridden(path.Index(i).Child("values"), out.Key, o.Values, seen),
-			Rates:  []limiter.Rate{{Limit: o.Limit, Window: out.Params.Window}},
+			Rates:  append([]limiter.Rate{{Limit: o.Limit, Window: out.Params.Window}}, further...),
 		}
 		out.Overrides = append(out.Overrides, override)
 		for _, v := range override.Values {

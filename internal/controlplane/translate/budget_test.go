@@ -4,8 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/translate"
+	"github.com/weir-dev/weir/pkg/federation/ledger"
+	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 // budgetOf returns a budget with that spec.
@@ -23,6 +28,7 @@ const (
 	aSecond = `limit: 100, window: 1s`
 	both    = `[{name: eu-west}, {name: us-east}]`
 	aHub    = `hub: {endpoint: "hub:15040", secretRef: {name: hub}}`
+	aDay    = `additionalRates: [{limit: 10000, window: 24h}]`
 )
 
 // byAddress are fields of a budget by the client's address with these overrides.
@@ -45,6 +51,10 @@ func TestValidateBudgetRefuses(t *testing.T) {
 		"a value that none has":    {budgeted(aSecond, both, byAddress(`{limit: 1, values: [{parts: [a]}]}`)), "spec.key.overrides[0].values[0].parts[0]", "address"},
 		"an override of nothing":   {budgeted(aSecond, both, byAddress(`{limit: 0, values: [{parts: ["192.0.2.1"]}]}`)), "spec", "overrides[0].limit"},
 		"an override that is kept": {budgeted(aSecond, `[{name: eu-west, nominal: 2}]`, byAddress(`{limit: 1, values: [{parts: ["192.0.2.1"]}]}`)+`, onCoordinatorOutage: {action: Nominal}`), "spec", "members use 2 of each value without asking"},
+		"a slice of several rates": {budgeted(aSecond, `[{name: eu-west, nominal: 5}]`, aDay+`, onCoordinatorOutage: {action: Nominal}`), "spec.additionalRates", "members go on with a part of one rate only"},
+		"a rate without a unit":    {budgeted(aSecond, both, `additionalRates: [{limit: 1, window: "1"}]`), "spec.additionalRates[0].window", "not a duration"},
+		"a rate of no units":       {budgeted(aSecond, both, `additionalRates: [{limit: 0, window: 1m}]`), "spec.additionalRates", "limit"},
+		"the same window":          {budgeted(aSecond, both, `additionalRates: [{limit: 1, window: 1000ms}]`), "spec", "others[0]"},
 		"no members":               {budgeted(aSecond, `[]`, ``), "spec", "members"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +95,11 @@ var doubtfulBudgets = map[string]invalid{
 	"a nominal that is all lent":      {budgeted(aSecond, `[{name: eu-west}, {name: us-east, nominal: 5}]`, `allocation: FirstCome`), "spec.members[1].nominal", "set lendingLimit below it"},
 	"a member that gets nothing":      {budgeted(aSecond, `[{name: eu-west}, {name: us-east, borrowingLimit: 0}]`, ``), "spec.members[1].borrowingLimit", "raise one of the two"},
 	"lending of what is not lent":     {budgeted(aSecond, `[{name: eu-west, nominal: 5, lendingLimit: 1}]`, `allocation: Static`), "spec.members[0].lendingLimit", "Static lends nothing anyway"},
+	"a short further window":          {budgeted(`limit: 1000, window: 1h`, both, aHub+`, additionalRates: [{limit: 10, window: 500ms}]`), "spec.additionalRates[0].window", "a window of 500ms may be over by the time"},
+	"a rate that never binds":         {budgeted(aSecond, both, `additionalRates: [{limit: 60000, window: 1m}]`), "spec.additionalRates[0]", "60000 per 1m is never reached, because spec.rate alone keeps below it"},
+	"a first rate that never binds":   {budgeted(aSecond, both, `additionalRates: [{limit: 100, window: 1m}]`), "spec.rate", "100 per 1s is never reached, because spec.additionalRates[0] alone keeps below it"},
+	"blocks of a further rate":        {budgeted(`limit: 1000, window: 1h`, both, `additionalRates: [{limit: 100, window: 100ms}]`), "spec.coordinator.blockPercent", "raise it to 100, or use a longer window"},
+	"a lease of a further rate":       {budgeted(aSecond, both, `additionalRates: [{limit: 60, window: 500ms}], coordinator: {blockPercent: 20}, batch: {type: Fixed, size: 60}`), "spec.batch.size", "one lease can hold the whole limit (60)"},
 	"an outage without a slice":       {budgeted(aSecond, `[{name: eu-west}, {name: us-east, nominal: 5}]`, `onCoordinatorOutage: {action: Nominal}`), "spec.onCoordinatorOutage.action", "this cluster keeps nothing of its nominal"},
 }
 
@@ -127,5 +142,40 @@ func TestValidateBudgetDoubtsNot(t *testing.T) {
 				t.Errorf("ValidateBudget = %q, %v; want neither warnings nor errors", warnings, errs)
 			}
 		})
+	}
+}
+
+// TestFurtherRatesAreBudgetsOfTheirOwn, whatever order they are written in.
+func TestFurtherRatesAreBudgetsOfTheirOwn(t *testing.T) {
+	const fields = `coordinator: {blockPercent: 10}, allocation: FirstCome, key: {parts: [{type: ClientIP}], maxKeys: 7, overrides: [{limit: 5, values: [{parts: ["192.0.2.1"]}]}]}, `
+	one, err := translate.Budget(budgetOf(t, budgeted(aSecond, both, fields+`additionalRates: [{limit: 10000, window: 24h}, {limit: 600, window: 1m}]`)), self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := translate.Budget(budgetOf(t, budgeted(aSecond, both, fields+`additionalRates: [{limit: 600, window: 60s}, {limit: 10000, window: 1440m}]`)), self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(one, other); diff != "" {
+		t.Errorf("written in another order (-one +other):\n%s", diff)
+	}
+	minute, day := 60*limiter.Second, limiter.Day
+	if diff := cmp.Diff([]limiter.Micros{minute, day}, one.Params.Others); diff != "" {
+		t.Errorf("the first rate knows of (-want +got):\n%s", diff)
+	}
+	hash := one.Params.Overrides[0].Hash
+	want := one.Params
+	want.Limit, want.Window, want.Block, want.Others = 10000, day, 1000, nil
+	want.Overrides = []ledger.Override{{Hash: hash, Limit: 10000, Block: 1000}}
+	all := one.Rates()
+	if len(all) != 3 {
+		t.Fatalf("%d rates, want 3", len(all))
+	}
+	if diff := cmp.Diff(want, all[2].Params); diff != "" || all[2].ID != policy.RateID("acme/checkout", day) {
+		t.Errorf("the day is %s (-want +got):\n%s", all[2].ID, diff)
+	}
+	rates := []limiter.Rate{{Limit: 5, Window: limiter.Second}, {Limit: 600, Window: minute}, {Limit: 10000, Window: day}}
+	if diff := cmp.Diff(rates, one.Overrides[0].Rates); diff != "" {
+		t.Errorf("an override has (-want +got):\n%s", diff)
 	}
 }

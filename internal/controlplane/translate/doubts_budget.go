@@ -18,7 +18,7 @@ const blocksPerSecond = 10
 // that name.
 func budgetDoubts(b *v1alpha1.FederatedBudget, translated policy.FederatedBudget, self string) []string {
 	d := budgetDoubt{path: field.NewPath("spec"), object: b, budget: &translated, self: self}
-	return slices.Concat(d.stranger(), d.window(), d.block(), d.batch(), d.unequal(), d.members(), d.slice())
+	return slices.Concat(d.stranger(), d.window(), d.block(), d.batch(), d.rates(), d.unequal(), d.members(), d.slice())
 }
 
 type budgetDoubt struct {
@@ -45,37 +45,83 @@ func (d budgetDoubt) stranger() []string {
 	return []string{warn(d.path.Child("members"), "%s", stranger(d.object, d.self))}
 }
 
-// window warns of one that a round trip between regions takes a good part of.
-func (d budgetDoubt) window() []string {
-	if d.budget.Hub == nil || d.budget.Params.Window >= limiter.Second {
-		return nil
+// A writtenRate is one of a budget, and where the object has it.
+type writtenRate struct {
+	limiter.Rate
+	path   *field.Path
+	window v1alpha1.Duration
+}
+
+// written returns the rates of the budget, in the order of the object.
+func (d budgetDoubt) written() []writtenRate {
+	of := func(path *field.Path, r v1alpha1.BudgetRate) writtenRate {
+		window, _ := micros(string(r.Window)) // which was translated
+		return writtenRate{Rate: limiter.Rate{Limit: r.Limit, Window: window}, path: path, window: r.Window}
 	}
-	return []string{warn(d.path.Child("rate", "window"),
-		"a window of %s may be over by the time that a hub in another region has answered, and what it granted with it: use windows of 1s or more", d.object.Spec.Rate.Window)}
+	all := []writtenRate{of(d.path.Child("rate"), d.object.Spec.Rate)}
+	for i, r := range d.object.Spec.AdditionalRates {
+		all = append(all, of(d.path.Child("additionalRates").Index(i), r))
+	}
+	return all
+}
+
+// window warns of one that a round trip between regions takes a good part of.
+func (d budgetDoubt) window() (warnings []string) {
+	for _, r := range d.written() {
+		if d.budget.Hub != nil && r.Window < limiter.Second {
+			warnings = append(warnings, warn(r.path.Child("window"),
+				"a window of %s may be over by the time that a hub in another region has answered, and what it granted with it: use windows of 1s or more", r.window))
+		}
+	}
+	return warnings
+}
+
+// rates warns of one that another keeps from ever refusing.
+func (d budgetDoubt) rates() (warnings []string) {
+	all := d.written()
+	for i, r := range all {
+		for j, other := range all {
+			if i != j && neverBinds(policy.FixedWindow, r.Rate, other.Rate) {
+				warnings = append(warnings, warn(r.path,
+					"%d per %s is never reached, because %s alone keeps below it: lower its limit, or use one rate", r.Limit, r.window, other.path))
+				break
+			}
+		}
+	}
+	return warnings
 }
 
 // block warns of a hub that would ask its API server all the time.
 func (d budgetDoubt) block() []string {
-	p := &d.budget.Params
-	if p.Block == 0 || p.Keys > 0 { // what is set aside of values is written at a pace of its own
-		return nil
+	var percent int64
+	for _, r := range d.budget.Rates() {
+		p := &r.Params
+		if p.Block == 0 || p.Keys > 0 { // what is set aside of values is written at a pace of its own
+			return nil
+		}
+		allowed := max(1, blocksPerSecond*int64(p.Window)/int64(limiter.Second))
+		if blocks := (p.Limit + p.Block - 1) / p.Block; blocks > allowed {
+			percent = max(percent, (100+allowed-1)/allowed)
+		}
 	}
-	allowed := max(1, blocksPerSecond*int64(p.Window)/int64(limiter.Second))
-	if blocks := (p.Limit + p.Block - 1) / p.Block; blocks <= allowed {
+	if percent == 0 {
 		return nil
 	}
 	return []string{warn(d.path.Child("coordinator", "blockPercent"),
-		"the hub may write to its API server more than %d times a second for it: raise it to %d, or use a longer window", blocksPerSecond, (100+allowed-1)/allowed)}
+		"the hub may write to its API server more than %d times a second for it: raise it to %d, or use a longer window", blocksPerSecond, percent)}
 }
 
 // batch warns when one member can empty a window that others share.
 func (d budgetDoubt) batch() []string {
-	b, p := d.budget.Batch, &d.budget.Params
-	if b.Type != policy.Fixed || b.Size < p.Limit || len(p.Members) == 1 {
+	b, least := d.budget.Batch, d.budget.Params.Limit
+	for _, p := range d.budget.Additional {
+		least = min(least, p.Limit)
+	}
+	if b.Type != policy.Fixed || b.Size < least || len(d.budget.Params.Members) == 1 {
 		return nil
 	}
 	return []string{warn(d.path.Child("batch", "size"),
-		"one lease can hold the whole limit (%d), so that other members refuse: lower it, for example to %d", p.Limit, max(1, p.Limit/10))}
+		"one lease can hold the whole limit (%d), so that other members refuse: lower it, for example to %d", least, max(1, least/10))}
 }
 
 // unequal warns of weights and nominals that the allocation does not go by.

@@ -34,7 +34,7 @@ var unknownBudget = policy.FederatedBudget{
 	Params: ledger.Params{Limit: limiter.MaxLimit, Window: limiter.MaxWindow},
 }
 
-// draw sets what a limit of scope Federated draws from, and the rate and the key of that.
+// draw sets what a limit of scope Federated draws from, and the rates and the key of that.
 func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit) {
 	if l.BudgetRef == nil {
 		t.invalid(path.Child("budgetRef"), field.OmitValueType{}, "scope Federated draws from a budget: set budgetRef.name to a FederatedBudget of this namespace")
@@ -57,7 +57,13 @@ func (t *translator) draw(path *field.Path, l *v1alpha1.Limit, out *policy.Limit
 		out.Clusters, out.Key = int64(len(budget.Params.Members)), t.keyOf(path.Child("budgetRef", "name"), &budget)
 		out.Overrides = budget.Overrides
 	}
-	out.Rates = []limiter.Rate{{Limit: budget.Params.Limit, Window: budget.Params.Window}}
+	for _, rate := range budget.Rates() {
+		out.Rates = append(out.Rates, limiter.Rate{Limit: rate.Params.Limit, Window: rate.Params.Window})
+	}
+	if l.Fairness != nil && len(budget.Additional) > 0 {
+		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(
+			"FederatedBudget %s has several rates, and fairness splits one window: remove fairness, or give each rate a FederatedBudget and a limit of its own", name))
+	}
 	if l.Fairness != nil && budget.Escrow.Type == policy.RedisStore {
 		t.invalid(path.Child("fairness"), field.OmitValueType{}, fmt.Sprintf(
 			"FederatedBudget %s keeps its units in Redis, where they cannot be split over tenants: set its escrow.type to Controller, or remove fairness", name))

@@ -99,6 +99,31 @@ func TestALimitHasTheKeyOfItsBudget(t *testing.T) {
 	}
 }
 
+// TestALimitHasAllRatesOfItsBudget, the first as it is written, and then from the shortest window to the longest.
+func TestALimitHasAllRatesOfItsBudget(t *testing.T) {
+	of := worldBudget(t, `additionalRates: [{limit: 10000, window: 24h}, {limit: 600, window: 1m}]`)
+	translated, err := translate.Policy(drawing(t, ``, `mode: Enforce`), counting(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := policy.Limit{
+		Name: "world", Algorithm: policy.FixedWindow,
+		Rates:  []limiter.Rate{{Limit: 100, Window: limiter.Second}, {Limit: 600, Window: 60 * limiter.Second}, {Limit: 10000, Window: limiter.Day}},
+		Budget: &policy.BudgetRef{ID: "acme/world", Name: "world"},
+	}
+	if diff := cmp.Diff(want, translated.Limits[0]); diff != "" {
+		t.Errorf("the limit (-want +got):\n%s", diff)
+	}
+	snapshot := policy.Snapshot{Cluster: "c", Policies: []policy.Policy{translated}}
+	if err := snapshot.Validate(); err != nil {
+		t.Error(err)
+	}
+	const said = "has several rates, and fairness splits one window"
+	if _, errs := translate.Validate(drawing(t, aTenant, `mode: Enforce`), counting(of)); len(errs) != 1 || errs[0].Field != "spec.limits[0].fairness" || !strings.Contains(errs[0].Error(), said) {
+		t.Errorf("Validate of a limit with fairness = %v, want one error that says %q", errs, said)
+	}
+}
+
 // TestAKeyOfABudgetReadsWhatThePolicyHas: the policy has the providers of claims, and says which proxies
 // are believed.
 func TestAKeyOfABudgetReadsWhatThePolicyHas(t *testing.T) {

@@ -116,6 +116,7 @@ metadata: {name: checkout, namespace: shop}
 spec:
   id: acme/checkout
   rate: {limit: 1000, window: 1m}
+  additionalRates: [{limit: 20000, window: 1h}]
   members: [{name: eu-west}]
   coordinator: {blockPercent: 5}
   escrow: {type: Redis, redis: {cluster: {addresses: ["a:6379", "b:6379"]}}}
@@ -138,6 +139,7 @@ spec:
 		return translate.Budget(b, b.Spec.Members[0].Name)
 	}, "FederatedBudget.TypeMeta", "FederatedBudget.ObjectMeta", "FederatedBudget.Status",
 		"Rate.Burst", "Rate.Monthly", "Rate.Offset", // windows of a budget are plain
+		"FederatedBudget.Of",                       // of its further rates
 		"Store.Gateway",                            // of policies only
 		"Hub.SecretVersion", "Store.SecretVersion") // of another object
 }

@@ -110,14 +110,19 @@ func (v BudgetValidator) unserved(ctx context.Context, b *v1alpha1.FederatedBudg
 	return warnings
 }
 
-// unkeyed warns of policies that draw from the budget and cannot count by its key.
+// unkeyed warns of policies that draw from the budget and cannot count by its key, or by several rates.
 func (v BudgetValidator) unkeyed(ctx context.Context, b *v1alpha1.FederatedBudget) []string {
-	if b.Spec.Key == nil {
+	at := "spec.key"
+	switch {
+	case b.Spec.Key != nil:
+	case len(b.Spec.AdditionalRates) > 0:
+		at = "spec.additionalRates"
+	default:
 		return nil
 	}
 	var policies v1alpha1.RateLimitPolicyList
 	if err := v.Cache.List(ctx, &policies, client.InNamespace(b.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return []string{fmt.Sprintf("spec.key: it is not known whether the policies that draw from the budget can count by it (%v): see their condition Accepted", err)}
+		return []string{fmt.Sprintf("%s: it is not known whether the policies that draw from the budget can count by it (%v): see their condition Accepted", at, err)}
 	}
 	budgets := resolve.NewBudgets([]v1alpha1.FederatedBudget{*b}, v.Cluster, v.IDs).In(b.Namespace)
 	var warnings []string
@@ -128,7 +133,7 @@ func (v BudgetValidator) unkeyed(ctx context.Context, b *v1alpha1.FederatedBudge
 			continue
 		}
 		if _, faults := translate.Validate(p, budgets); len(faults) > 0 {
-			warnings = append(warnings, fmt.Sprintf("spec.key: RateLimitPolicy %s cannot draw from the budget, so its pods would keep what they have: %v", p.Name, faults.ToAggregate()))
+			warnings = append(warnings, fmt.Sprintf("%s: RateLimitPolicy %s cannot draw from the budget, so its pods would keep what they have: %v", at, p.Name, faults.ToAggregate()))
 		}
 	}
 	return warnings

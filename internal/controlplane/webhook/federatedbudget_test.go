@@ -97,6 +97,9 @@ func TestBudgetValidator(t *testing.T) {
 	tagged := changed(taken, func(b *v1alpha1.FederatedBudget) { b.Labels = map[string]string{"team": "a"} })
 	raised := changed(taken, func(b *v1alpha1.FederatedBudget) { b.Spec.Rate.Limit++ })
 	remote := changed(good, inRedis)
+	byDay := func(b *v1alpha1.FederatedBudget) {
+		b.Spec.AdditionalRates = []v1alpha1.BudgetRate{{Limit: 1000, Window: "24h"}}
+	}
 	tests := map[string]struct {
 		operation   admissionv1.Operation
 		old, budget *v1alpha1.FederatedBudget
@@ -128,6 +131,8 @@ func TestBudgetValidator(t *testing.T) {
 		"a key, and tenants":                {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("b", byTenant), wantWarning: "spec.key: RateLimitPolicy checkout cannot draw from the budget, so its pods would keep what they have: spec.limits[0].fairness"},
 		"a key that the policy cannot read": {operation: admissionv1.Update, old: good, budget: changed(good, byIdentity), other: drawing("b", nil), wantWarning: "spec.key: RateLimitPolicy checkout cannot draw from the budget, so its pods would keep what they have: spec.limits[0].budgetRef.name"},
 		"a key that the policy can read":    {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("b", nil)},
+		"several rates, and tenants":        {operation: admissionv1.Create, budget: changed(good, byDay), other: drawing("b", byTenant), wantWarning: "spec.additionalRates: RateLimitPolicy checkout cannot draw from the budget, so its pods would keep what they have: spec.limits[0].fairness"},
+		"several rates, and no tenants":     {operation: admissionv1.Create, budget: changed(good, byDay), other: drawing("b", nil)},
 		"a key, and others' tenants":        {operation: admissionv1.Update, old: good, budget: changed(good, byPath), other: drawing("c", byTenant)},
 	}
 	for name, tc := range tests {

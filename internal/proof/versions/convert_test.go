@@ -138,7 +138,7 @@ func budgetToBeta(_ context.Context, in *v1alpha1.FederatedBudget, out *Federate
 	out.Annotations, err = exchange(in.Annotations, ofV1beta1, &from, ofV1alpha1, lostOfBudget{s.Batch})
 	out.Spec = BudgetSpec{
 		BudgetID: s.ID, Link: Link{Hub: s.Hub, Coordinator: s.Coordinator}, Description: from.Description,
-		Rate: s.Rate, Key: s.Key, Members: s.Members, Allocation: s.Allocation, Escrow: s.Escrow, OnCoordinatorOutage: s.OnCoordinatorOutage,
+		Rate: s.Rate, AdditionalRates: s.AdditionalRates, Key: s.Key, Members: s.Members, Allocation: s.Allocation, Escrow: s.Escrow, OnCoordinatorOutage: s.OnCoordinatorOutage,
 	}
 	out.Status = in.Status
 	return err
@@ -151,7 +151,7 @@ func budgetToAlpha(_ context.Context, in *FederatedBudget, out *v1alpha1.Federat
 	out.Annotations, err = exchange(in.Annotations, ofV1alpha1, &from, ofV1beta1, described{s.Description})
 	out.Spec = v1alpha1.FederatedBudgetSpec{
 		ID: s.BudgetID, Hub: s.Link.Hub, Coordinator: s.Link.Coordinator, Batch: from.Batch,
-		Rate: s.Rate, Key: s.Key, Members: s.Members, Allocation: s.Allocation, Escrow: s.Escrow, OnCoordinatorOutage: s.OnCoordinatorOutage,
+		Rate: s.Rate, AdditionalRates: s.AdditionalRates, Key: s.Key, Members: s.Members, Allocation: s.Allocation, Escrow: s.Escrow, OnCoordinatorOutage: s.OnCoordinatorOutage,
 	}
 	out.Status = in.Status
 	return err

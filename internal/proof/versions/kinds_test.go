@@ -90,6 +90,7 @@ type BudgetSpec struct {
 	Link                Link                      `json:"link,omitzero"`
 	Description         string                    `json:"description,omitempty"` // v1alpha1 has none
 	Rate                v1alpha1.BudgetRate       `json:"rate"`
+	AdditionalRates     []v1alpha1.BudgetRate     `json:"additionalRates,omitempty"`
 	Key                 *v1alpha1.BudgetKey       `json:"key,omitempty"`
 	Members             []v1alpha1.BudgetMember   `json:"members"`
 	Allocation          v1alpha1.BudgetAllocation `json:"allocation,omitempty"`
