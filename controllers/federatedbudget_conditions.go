@@ -29,15 +29,16 @@ func budgetConditionsOf(s *budgetScope) []metav1.Condition {
 	case !s.member():
 		return rejected(v1alpha1.NotAMemberReason, s.stranger())
 	}
-	reached := connected(s)
+	rates := s.rates()
+	reached := ofRates(rates, metav1.ConditionFalse, connected)
 	all := []metav1.Condition{
 		condition.True(v1alpha1.AcceptedCondition, v1alpha1.AcceptedReason, strings.Join(append([]string{"the budget is valid"}, s.doubts...), "; ")),
 		reached,
-		learning(s),
-		budgetWithinBound(s),
+		ofRates(rates, metav1.ConditionTrue, learning),
+		ofRates(rates, metav1.ConditionFalse, budgetWithinBound),
 		condition.Summary(v1alpha1.ReadyCondition, v1alpha1.ReadyReason, reached.Message, reached),
 	}
-	if s.observation.Keys.Full {
+	if slices.ContainsFunc(rates, func(s *budgetScope) bool { return s.observation.Keys.Full }) {
 		all = append(all, budgetKeysFull())
 	}
 	return all
@@ -100,6 +101,10 @@ func budgetWithinBound(s *budgetScope) metav1.Condition {
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
 			"what the other members report cannot be read while the coordinator does not answer: see condition Connected")
 	}
+	if strangers := s.strangers(); len(strangers) > 0 {
+		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
+			fmt.Sprintf("these members draw from the budget without this rate, so what they admit is not counted: %s; make additionalRates the same in every cluster", nameSome(strangers)))
+	}
 	switch f.Verdict {
 	case audit.ReportsMissing:
 		return condition.Unknown(kind, v1alpha1.ReportsMissingReason,
@@ -121,8 +126,8 @@ func (s *budgetScope) exceeded(o *budgetaudit.Overshoot) string {
 		return "more was admitted than the limit allows"
 	}
 	return fmt.Sprintf("all members together admitted %d too many%s in the window that ended at %s; "+
-		"make sure that rate.limit is the same in every cluster, and that the id %s is kept by one coordinator only",
-		o.Worst, s.ofValue(), o.WorstEnd.UTC().Format(milliseconds), s.budget.Spec.ID)
+		"make sure that %s is the same in every cluster, and that the id %s is kept by one coordinator only",
+		o.Worst, s.ofValue(), o.WorstEnd.UTC().Format(milliseconds), s.limitField(), s.budget.Spec.ID)
 }
 
 // ofValue says that a figure is of one value of the key; nothing is for a budget without one.
@@ -156,7 +161,7 @@ func connected(s *budgetScope) metav1.Condition {
 	case link.Problem == budget.Starting:
 		return condition.Unknown(kind, v1alpha1.StartingReason, s.root()+" was not heard of yet")
 	case link.Problem == "":
-		return condition.True(kind, v1alpha1.ConnectedReason, s.answering()+s.difference()+s.certificate()+s.escrow())
+		return condition.True(kind, v1alpha1.ConnectedReason, s.answering()+s.differences()+s.certificate()+s.escrow())
 	}
 	said := s.trouble(link.Problem)
 	message := said.wrong
@@ -177,6 +182,14 @@ func (s *budgetScope) answering() string {
 	return s.root() + " keeps the budget and grants this cluster its part"
 }
 
+// differences says that of all rates.
+func (s *budgetScope) differences() (all string) {
+	for _, r := range s.rates() {
+		all += r.difference()
+	}
+	return all
+}
+
 // difference says by what limit the coordinator counts when it is not that of this
 // object. On the hub it is: a window that is open may still have the one before.
 func (s *budgetScope) difference() string {
@@ -186,9 +199,9 @@ func (s *budgetScope) difference() string {
 	}
 	own := s.rate(s.enforced.Params.Limit)
 	if s.enforced.Hub != nil {
-		return fmt.Sprintf("; it counts by a limit of %s, and this object says %s: what the hub's object says counts, so make rate.limit here the same", s.rate(l.Limit), own)
+		return fmt.Sprintf("; it counts by a limit of %s, and this object says %s: what the hub's object says counts, so make %s here the same", s.rate(l.Limit), own, s.limitField())
 	}
-	return fmt.Sprintf("; the open window has a limit of %s, the smallest that a member named, and this object says %s: make rate.limit the same in every cluster", s.rate(l.Limit), own)
+	return fmt.Sprintf("; the open window has a limit of %s, the smallest that a member named, and this object says %s: make %s the same in every cluster", s.rate(l.Limit), own, s.limitField())
 }
 
 // escrow says that the place that keeps what the cluster was granted is away.
@@ -248,8 +261,8 @@ func (s *budgetScope) trouble(p budget.Problem) trouble {
 		}
 	case budget.Mismatched:
 		return trouble{
-			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s, or only one of the two objects has a key", root, s.budget.Spec.Rate.Window),
-			"set rate.window and key to the same in every cluster; a window counts once the open one is over",
+			v1alpha1.MismatchedReason, fmt.Sprintf("%s keeps the budget in windows of another length than %s or with other additionalRates, or only one of the two objects has a key", root, s.written().Window),
+			"set rate.window, additionalRates and key to the same in every cluster; a window counts once the open one is over",
 		}
 	case budget.Partitioned, budget.Starting:
 	}

@@ -256,8 +256,8 @@ func TestConditionsOfABudget(t *testing.T) {
 		},
 		"the hub has windows of another length": {
 			newBudgetScope(ofHub, cutOff(budget.Mismatched, "")),
-			condition.False("Connected", "Mismatched", "the hub us-east at hub.example:15040 keeps the budget in windows of another length than 1s, or only one of the two objects has a key, since 2026-11-20T10:14:00Z"+meanwhile+
-				"set rate.window and key to the same in every cluster; a window counts once the open one is over"),
+			condition.False("Connected", "Mismatched", "the hub us-east at hub.example:15040 keeps the budget in windows of another length than 1s or with other additionalRates, or only one of the two objects has a key, since 2026-11-20T10:14:00Z"+meanwhile+
+				"set rate.window, additionalRates and key to the same in every cluster; a window counts once the open one is over"),
 		},
 
 		"the ledger knows what it granted": {newBudgetScope(), condition.False("Learning", "Learned", "the ledger knows what it granted of the open window")},

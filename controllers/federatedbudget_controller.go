@@ -163,6 +163,9 @@ type budgetScope struct {
 	conflict    *resolve.ConflictError // with an older budget; nil for none
 	observation budget.Observation
 	now         time.Time
+
+	further int          // which of the further rates it is of, from 1; 0: of the first
+	first   *budgetScope // where it is of a further one
 }
 
 // member reports whether the budget lists this cluster.
@@ -255,7 +258,7 @@ func (s *budgetScope) keyed() bool { return s.enforced.Params.Keys > 0 }
 // rate is the budget's in words.
 func (s *budgetScope) rate(limit int64) string {
 	if s.keyed() {
-		return fmt.Sprintf("%d per %s of each value of the key", limit, s.budget.Spec.Rate.Window)
+		return fmt.Sprintf("%d per %s of each value of the key", limit, s.written().Window)
 	}
-	return fmt.Sprintf("%d per %s", limit, s.budget.Spec.Rate.Window)
+	return fmt.Sprintf("%d per %s", limit, s.written().Window)
 }

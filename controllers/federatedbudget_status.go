@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,7 +28,8 @@ func budgetStatusOf(s *budgetScope) v1alpha1.FederatedBudgetStatus {
 	if s.accepted() {
 		status.Self = s.cluster
 		status.Root = s.rootStatus()
-		s.measured(&status)
+		status.WindowEnd, status.Overshoot, status.UnderUtilization = s.measured()
+		status.AdditionalRates = figuresOf(s.rates())
 		if l := s.ledger(); l != nil {
 			status.MeasuredAt = &metav1.Time{Time: s.now.Truncate(time.Second)}
 			status.Members = s.members(l)
@@ -144,37 +146,57 @@ func coordination(f *budgetaudit.Figures) *v1alpha1.BudgetCoordination {
 	return out
 }
 
-// measured writes what was measured of windows that are over. It stays known while the
+// measured returns what was measured of windows that are over. It stays known while the
 // coordinator does not answer.
-func (s *budgetScope) measured(status *v1alpha1.FederatedBudgetStatus) {
+func (s *budgetScope) measured() (end *metav1.MicroTime, over *v1alpha1.Overshoot, unused *v1alpha1.UnderUtilization) {
 	f := &s.observation.Figures
 	if o := f.Overshoot; o != nil {
-		status.Overshoot = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
-		if status.WindowEnd = microTime(o.WindowEnd); status.WindowEnd != nil {
-			status.Overshoot.Observed, status.Overshoot.Bound = &o.Observed, &o.Bound
+		over = &v1alpha1.Overshoot{Worst: &o.Worst, WorstTime: microTime(o.WorstEnd)}
+		if end = microTime(o.WindowEnd); end != nil {
+			over.Observed, over.Bound = &o.Observed, &o.Bound
 		}
 	}
 	if u := f.UnderUtilization; u != nil {
-		status.UnderUtilization = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
+		unused = &v1alpha1.UnderUtilization{ObservedBasisPoints: &u.Observed, WorstBasisPoints: &u.Worst}
 	}
+	return end, over, unused
 }
 
-// summary returns the columns that kubectl prints.
+// summary returns the columns that kubectl prints. Those of rates name each.
 func (s *budgetScope) summary(status *v1alpha1.FederatedBudgetStatus) v1alpha1.BudgetSummary {
-	window := s.observation.Figures.Window
-	if s.keyed() {
-		window = nil // its ledger counts no units: each value has a limit of its own
+	var limits []string
+	for _, r := range ratesOf(&s.budget.Spec) {
+		limits = append(limits, budgetRate(r))
+	}
+	rates := s.rates()
+	part := func(of func(*ledger.Closed) int64) string {
+		return column(rates, func(s *budgetScope) string { return s.dated(partColumn(s.window(), of)) })
 	}
 	return v1alpha1.BudgetSummary{
-		Limit:         budgetRate(s.budget.Spec.Rate),
-		Members:       membersColumn(status.Members),
-		Granted:       dated(partColumn(window, func(w *ledger.Closed) int64 { return w.Granted }), status.Conditions),
-		Used:          dated(partColumn(window, admitted), status.Conditions),
-		Overshoot:     dated(overshootInShort(status.Overshoot), status.Conditions),
-		Unused:        dated(freeColumn(status.UnderUtilization), status.Conditions),
+		Limit:   fitted(strings.Join(limits, ", ")),
+		Members: membersColumn(status.Members),
+		Granted: part(func(w *ledger.Closed) int64 { return w.Granted }),
+		Used:    part(admitted),
+		Overshoot: column(rates, func(s *budgetScope) string {
+			_, over, _ := s.measured()
+			return s.dated(overshootInShort(over))
+		}),
+		Unused: column(rates, func(s *budgetScope) string {
+			_, _, unused := s.measured()
+			return s.dated(freeColumn(unused))
+		}),
 		Root:          s.rootColumn(status.Root),
 		UnitsPerLease: unitsColumn(status.Coordination),
 	}
+}
+
+// window returns the window measured last. With a key its ledger counts no units: each value has a
+// limit of its own.
+func (s *budgetScope) window() *ledger.Closed {
+	if s.keyed() {
+		return nil
+	}
+	return s.observation.Figures.Window
 }
 
 // budgetRate is a limit and its window in short: 100k/1s.
@@ -282,6 +304,12 @@ func budgetFiguresDiffer(have, next *v1alpha1.FederatedBudgetStatus) bool {
 		s.MeasuredAt, s.WindowEnd = nil, nil
 		if s.Allocation != nil {
 			s.Allocation.Window.Reset()
+		}
+		for i := range s.AdditionalRates {
+			r := &s.AdditionalRates[i]
+			if r.WindowEnd = nil; r.Allocation != nil {
+				r.Allocation.Window.Reset()
+			}
 		}
 		for i := range s.Members {
 			if s.Members[i].State == v1alpha1.MemberConnected {

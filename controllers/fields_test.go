@@ -98,9 +98,8 @@ func TestEveryFigureOfABudgetIsShown(t *testing.T) {
 	fieldtest.Matter(t, []*budgetaudit.Figures{in}, func(f *budgetaudit.Figures) (any, error) {
 		s := newBudgetScope()
 		s.observation.Figures = *f
-		var status v1alpha1.FederatedBudgetStatus
-		s.measured(&status)
-		return []any{status.Overshoot, status.WindowEnd, status.UnderUtilization, coordination(f), s.used("us-east")}, nil
+		end, over, unused := s.measured()
+		return []any{over, end, unused, coordination(f), s.used("us-east")}, nil
 	},
 		"Figures.Generation", "Figures.Verdict", "Figures.Silent", "Overshoot.WorstBound", // which conditions show
 		"Closed.Index", "Closed.Limit", "Closed.Granted", "MemberUsage.Granted", "MemberUsage.Refused", "MemberUsage.Complete", // Δ and U are made of these

@@ -22,7 +22,7 @@ import (
 // drawn is a budget that limits of the policy draw from.
 type drawn struct {
 	name      string
-	rate      v1alpha1.BudgetRate
+	rates     []v1alpha1.BudgetRate
 	guarantee v1alpha1.Guarantee
 	err       error // why the guarantee cannot be known
 }
@@ -86,7 +86,7 @@ func (r *RateLimitPolicyReconciler) gatherBudgets(ctx context.Context, s *scope)
 		if object.Namespace != s.policy.Namespace || !slices.Contains(names, object.Name) {
 			continue
 		}
-		d := drawn{name: object.Name, rate: object.Spec.Rate}
+		d := drawn{name: object.Name, rates: ratesOf(&object.Spec)}
 		if found := resolved.Named(client.ObjectKeyFromObject(object)); found.Err == nil {
 			d.guarantee, d.err = r.firmnessOf(ctx, &found.Budget)
 		}
@@ -134,7 +134,11 @@ func (s *scope) rates(l *v1alpha1.Limit) []string {
 		if !ok {
 			return nil
 		}
-		return []string{fmt.Sprintf("%d/%s federated", of.rate.Limit, of.rate.Window)}
+		var short []string
+		for _, r := range of.rates {
+			short = append(short, fmt.Sprintf("%d/%s federated", r.Limit, r.Window))
+		}
+		return short
 	}
 	var short []string
 	for _, r := range l.Rates {

@@ -19,7 +19,7 @@ func federated(g v1alpha1.Guarantee, err error) func(*scope) {
 	return func(s *scope) {
 		s.policy.Spec.Limits = []v1alpha1.Limit{{Name: "all", Scope: v1alpha1.FederatedScope, BudgetRef: &v1alpha1.BudgetReference{Name: "world"}}}
 		s.enforced.Limits = []policy.Limit{{Name: "all", Budget: &policy.BudgetRef{ID: "acme/world", Name: "world"}}}
-		s.budgets = []drawn{{name: "world", rate: v1alpha1.BudgetRate{Limit: 300, Window: "1s"}, guarantee: g, err: err}}
+		s.budgets = []drawn{{name: "world", rates: []v1alpha1.BudgetRate{{Limit: 300, Window: "1s"}}, guarantee: g, err: err}}
 	}
 }
 

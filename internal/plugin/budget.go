@@ -96,7 +96,7 @@ type budgetList struct {
 type budgetRow struct {
 	Namespace   string                 `json:"namespace"`
 	Budget      string                 `json:"budget"`
-	Limit       int64                  `json:"limit"` // of a window
+	Limit       int64                  `json:"limit"` // of a window of the first rate, of which the figures are
 	Window      string                 `json:"window"`
 	Root        string                 `json:"root,omitempty"`  // that divides the limit: a member, Redis or Postgres
 	State       v1alpha1.RootState     `json:"state,omitempty"` // of the root
@@ -107,6 +107,16 @@ type budgetRow struct {
 	Unallocated *int64                 `json:"unallocated,omitempty"`
 	Reason      string                 `json:"reason,omitempty"` // why it is not connected, or grants nothing
 	Members     []memberRow            `json:"members"`
+	// Rates are the additional ones, as their columns show them.
+	Rates []rateRow `json:"additionalRates,omitempty"`
+}
+
+// A rateRow is one additional rate of a budget.
+type rateRow struct {
+	Rate        string `json:"rate"`
+	Granted     *int64 `json:"granted,omitempty"` // units of the open window
+	Kept        *int64 `json:"kept,omitempty"`
+	Unallocated *int64 `json:"unallocated,omitempty"`
 }
 
 // A memberRow is one member of a budget.
@@ -137,6 +147,13 @@ func budgetOf(b *v1alpha1.FederatedBudget) budgetRow {
 	}
 	if division := b.Status.Allocation; division != nil {
 		row.Granted, row.Kept, row.Unallocated = &division.Granted, &division.Kept, &division.Unallocated
+	}
+	for _, r := range b.Status.AdditionalRates {
+		rate := rateRow{Rate: r.Rate}
+		if division := r.Allocation; division != nil {
+			rate.Granted, rate.Kept, rate.Unallocated = &division.Granted, &division.Kept, &division.Unallocated
+		}
+		row.Rates = append(row.Rates, rate)
 	}
 	row.Connected, row.Reason = link(b.Status.Conditions)
 	for _, m := range b.Spec.Members {
@@ -184,6 +201,11 @@ func (l budgetList) cells() [][]string {
 			b.Namespace, b.Budget, fmt.Sprintf("%d/%s", b.Limit, b.Window), b.Root, string(b.State), string(b.Connected),
 			figure(b.Granted), figure(b.Kept), figure(b.Unallocated), b.Reason,
 		})
+		for _, r := range b.Rates {
+			cells = append(cells, []string{
+				b.Namespace, b.Budget, r.Rate, b.Root, string(b.State), string(b.Connected), figure(r.Granted), figure(r.Kept), figure(r.Unallocated), "",
+			})
+		}
 	}
 	return cells
 }

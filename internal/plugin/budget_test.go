@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -67,6 +68,21 @@ func TestBudgetStatus(t *testing.T) {
 		if _, _, err := execute(t, append([]string{"budget", "status", "--kubeconfig", kubeconfig}, wrong...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// TestARowOfEachRate shows how its open window is divided.
+func TestARowOfEachRate(t *testing.T) {
+	var b v1alpha1.FederatedBudget
+	sample(t, "federated-rates.yaml", "shop", &b)
+	b.Status.Allocation = &v1alpha1.BudgetDivision{Limit: 100, Granted: 61, Kept: 9, Unallocated: 30}
+	b.Status.AdditionalRates = []v1alpha1.BudgetRateStatus{{Rate: "10k/24h", Allocation: &v1alpha1.BudgetDivision{Limit: 10000, Granted: 700, Kept: 200, Unallocated: 9100}}}
+	want := [][]string{
+		{"shop", "plan-world", "100/1s", "", "", "Unknown", "61", "9", "30", ""},
+		{"shop", "plan-world", "10k/24h", "", "", "Unknown", "700", "200", "9100", ""},
+	}
+	if diff := cmp.Diff(want, budgetList{Items: []budgetRow{budgetOf(&b)}}.cells()); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 

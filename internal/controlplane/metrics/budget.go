@@ -9,6 +9,7 @@ import (
 var (
 	budgetLabels = []string{"namespace", "budget"}
 	memberLabels = []string{"namespace", "budget", "member"}
+	rateLabels   = []string{"namespace", "budget", "rate"}
 
 	budgetLimit       = newDesc("weir_budget_limit", "Units of the open window.", budgetLabels)
 	budgetGranted     = newDesc("weir_budget_granted", "Units of the open window that members were granted and did not give back.", budgetLabels)
@@ -22,9 +23,16 @@ var (
 	memberUsed    = newDesc("weir_budget_member_used", "Units that the member admitted in the window measured last.", memberLabels)
 	memberUp      = newDesc("weir_budget_member_connected", "1 while the coordinator has heard of the member lately; one without requests falls silent, too.", memberLabels)
 
+	rateLimit     = newDesc("weir_budget_rate_limit", "Units of the open window of an additional rate.", rateLabels)
+	rateGranted   = newDesc("weir_budget_rate_granted", "Units of the open window of an additional rate that members were granted and did not give back.", rateLabels)
+	rateOvershoot = newDesc("weir_budget_rate_overshoot", "Units that all clusters admitted beyond the limit of an additional rate in its window measured last.", rateLabels)
+	rateBound     = newDesc("weir_budget_rate_overshoot_bound", "Units that the configuration allows beyond the limit of an additional rate in one window.", rateLabels)
+	rateUnused    = newDesc("weir_budget_rate_underutilization_ratio", "Part of the limit of an additional rate that was left while requests were refused in some cluster, in its window measured last.", rateLabels)
+
 	budgetDescs = []*prometheus.Desc{
 		budgetLimit, budgetGranted, budgetUnallocated, budgetOvershoot, budgetWorst, budgetBound, budgetUnused,
 		memberGranted, memberUsed, memberUp,
+		rateLimit, rateGranted, rateOvershoot, rateBound, rateUnused,
 	}
 )
 
@@ -46,6 +54,21 @@ func reportBudget(out output, b *v1alpha1.FederatedBudget) {
 	}
 	if u := s.UnderUtilization; u != nil {
 		reportRatio(out, budgetUnused, u.ObservedBasisPoints, labels...)
+	}
+	for i := range s.AdditionalRates {
+		r := &s.AdditionalRates[i]
+		labels := []string{b.Namespace, b.Name, r.Rate}
+		if a := r.Allocation; a != nil {
+			report(out, rateLimit, float64(a.Limit), labels...)
+			report(out, rateGranted, float64(a.Granted), labels...)
+		}
+		if o := r.Overshoot; o != nil {
+			reportKnown(out, rateOvershoot, o.Observed, labels...)
+			reportKnown(out, rateBound, o.Bound, labels...)
+		}
+		if u := r.UnderUtilization; u != nil {
+			reportRatio(out, rateUnused, u.ObservedBasisPoints, labels...)
+		}
 	}
 	for i := range s.Members {
 		m := &s.Members[i]

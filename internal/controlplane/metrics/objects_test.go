@@ -141,6 +141,10 @@ func TestPoolsAndBudgets(t *testing.T) {
 		Status: v1alpha1.FederatedBudgetStatus{
 			ObservedGeneration: 1,
 			Allocation:         &v1alpha1.BudgetDivision{Limit: 1000, Granted: 700, Kept: 100, Unallocated: 200},
+			AdditionalRates: []v1alpha1.BudgetRateStatus{{
+				Rate: "10k/24h", Allocation: &v1alpha1.BudgetDivision{Limit: 10000, Granted: 4000},
+				Overshoot: &v1alpha1.Overshoot{Observed: new(int64(1)), Bound: new(int64(2))}, UnderUtilization: &v1alpha1.UnderUtilization{ObservedBasisPoints: new(int32(2500))},
+			}},
 			Members: []v1alpha1.BudgetMemberStatus{
 				{Name: "eu", State: v1alpha1.MemberConnected, Used: new(int64(650))},
 				{Name: "us", State: v1alpha1.MemberNever},
@@ -157,6 +161,21 @@ weir_budget_member_connected{budget="world",member="us",namespace="shop"} 0
 # HELP weir_budget_member_used Units that the member admitted in the window measured last.
 # TYPE weir_budget_member_used gauge
 weir_budget_member_used{budget="world",member="eu",namespace="shop"} 650
+# HELP weir_budget_rate_granted Units of the open window of an additional rate that members were granted and did not give back.
+# TYPE weir_budget_rate_granted gauge
+weir_budget_rate_granted{budget="world",namespace="shop",rate="10k/24h"} 4000
+# HELP weir_budget_rate_limit Units of the open window of an additional rate.
+# TYPE weir_budget_rate_limit gauge
+weir_budget_rate_limit{budget="world",namespace="shop",rate="10k/24h"} 10000
+# HELP weir_budget_rate_overshoot Units that all clusters admitted beyond the limit of an additional rate in its window measured last.
+# TYPE weir_budget_rate_overshoot gauge
+weir_budget_rate_overshoot{budget="world",namespace="shop",rate="10k/24h"} 1
+# HELP weir_budget_rate_overshoot_bound Units that the configuration allows beyond the limit of an additional rate in one window.
+# TYPE weir_budget_rate_overshoot_bound gauge
+weir_budget_rate_overshoot_bound{budget="world",namespace="shop",rate="10k/24h"} 2
+# HELP weir_budget_rate_underutilization_ratio Part of the limit of an additional rate that was left while requests were refused in some cluster, in its window measured last.
+# TYPE weir_budget_rate_underutilization_ratio gauge
+weir_budget_rate_underutilization_ratio{budget="world",namespace="shop",rate="10k/24h"} 0.25
 # HELP weir_fleet_pool_fenced Pods that refuse everything because they have no share.
 # TYPE weir_fleet_pool_fenced gauge
 weir_fleet_pool_fenced{namespace="shop",pool="backend"} 0
@@ -173,6 +192,7 @@ weir_generation{kind="FederatedBudget",name="world",namespace="shop"} 1
 `
 	r := registry(&Objects{Cache: cache(t, pool, budget), Leads: yes})
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "weir_budget_limit", "weir_budget_member_connected", "weir_budget_member_used",
+		"weir_budget_rate_granted", "weir_budget_rate_limit", "weir_budget_rate_overshoot", "weir_budget_rate_overshoot_bound", "weir_budget_rate_underutilization_ratio",
 		"weir_fleet_pool_fenced", "weir_fleet_pool_limit", "weir_fleet_pool_overshoot", "weir_fleet_pool_overshoot_bound", "weir_fleet_pool_queued", "weir_generation"); err != nil {
 		t.Error(err)
 	}
