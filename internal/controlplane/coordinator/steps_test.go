@@ -16,12 +16,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
 	"github.com/weir-dev/weir/pkg/policy/revision"
+	"github.com/weir-dev/weir/pkg/store"
 )
 
 // connectEditor opens a session of a holder that makes edits and enforces that version.
@@ -165,6 +167,60 @@ func TestAnEditBringsCredentialsThatChanged(t *testing.T) {
 			c := s.receiveConfig()
 			if c.GetBase() == "" || len(c.GetSecrets()) != step.secrets || c.GetSecretsRenewed() != step.renewed {
 				t.Errorf("got %v, want %d credentials, renewed: %t", c, step.secrets, step.renewed)
+			}
+		}
+	})
+}
+
+// TestTheShareOfAPolicyThatAnEditAddsIsEntered: the holder came with it from the leader before.
+func TestTheShareOfAPolicyThatAnEditAddsIsEntered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(several(1, 0, 1)...))
+		defer l.end()
+		id := pod("shop", "web-0")
+		s := l.dial(tokenOf(id))
+		defer s.close()
+		hello := helloOf(id, "1")
+		hello.Edits, hello.Holders = true, []*fleetpb.Holders_Count{{Namespace: "shop", Policy: "p0", Holders: 3}, {Namespace: "shop", Policy: "p1", Holders: 5}}
+		s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: hello}})
+		s.recv()
+		s.acknowledge(s.receiveConfig().GetVersion(), "")
+		synctest.Wait()
+		l.policies.set(true, several(2, 0, 1)...)
+		l.Refresh("shop")
+		synctest.Wait()
+		for name, want := range map[string]int64{"p0": 3, "p1": 5} {
+			var of []int64
+			for _, absent := range l.present.Load().absences.Absences(store.Scope{Namespace: "shop", Policy: name, Limit: "all"}) {
+				for _, back := range absent.Back {
+					of = append(of, back.Of)
+				}
+			}
+			if !slices.Equal(of, []int64{want}) {
+				t.Errorf("back are shares of %v of %s, want one of %d", of, name, want)
+			}
+		}
+	})
+}
+
+// TestAHolderAccountsForWhatAnEditLeaves, and no longer for a policy that it removes.
+func TestAHolderAccountsForWhatAnEditLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(several(3, 0, 1)...))
+		defer l.end()
+		s := l.connectEditor(pod("shop", "web-0"), "1", "")
+		defer s.close()
+		s.receiveConfig()
+		l.policies.set(true, several(2, 1, 2)...)
+		l.Refresh("shop")
+		s.receiveConfig()
+		synctest.Wait()
+		all := l.present.Load().accounting
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		for name, want := range map[string]int{"p0": 1, "p1": 1, "p2": 0} {
+			if got := len(all.byName[types.NamespacedName{Namespace: "shop", Name: name}].holders); got != want {
+				t.Errorf("%d account for %s, want %d", got, name, want)
 			}
 		}
 	})
