@@ -42,22 +42,46 @@ func TestTheNetworkPolicyAdmitsWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestTheExampleSelectsInjectedPods(t *testing.T) {
-	example, err := os.ReadFile("../networkpolicy/injected-pods.example.yaml")
+// example returns the NetworkPolicy of a file that is not applied with the others.
+func example(t *testing.T, file, name string) *networkingv1.NetworkPolicy {
+	t.Helper()
+	text, err := os.ReadFile("../networkpolicy/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := rendered.Decode(example)
+	objects, err := rendered.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/only-through-weir")
-	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	if err != nil {
-		t.Fatal(err)
+	return as[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy/"+name)
+}
+
+func TestTheExamplesSelectInjectedPods(t *testing.T) {
+	for file, name := range map[string]string{"injected-pods.example.yaml": "only-through-weir", "injected-pods-egress.example.yaml": "from-weir"} {
+		policy := example(t, file, name)
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !selector.Matches(labels.Set{v1alpha1.EnforcerLabel: "true"}) || selector.Matches(labels.Set{}) {
+			t.Errorf("%s: %s does not select exactly the pods with a sidecar", file, selector)
+		}
 	}
-	if !selector.Matches(labels.Set{v1alpha1.EnforcerLabel: "true"}) || selector.Matches(labels.Set{}) {
-		t.Errorf("%s does not select exactly the pods with a sidecar", selector)
+}
+
+// TestTheExampleLeadsToTheController compares it with where the controller serves the fleet.
+func TestTheExampleLeadsToTheController(t *testing.T) {
+	policy, template := example(t, "injected-pods-egress.example.yaml", "from-weir"), component(t, render(t, "."), "weir-controller")
+	rule := policy.Spec.Egress[0]
+	if s, err := metav1.LabelSelectorAsSelector(rule.To[0].PodSelector); err != nil || !s.Matches(labels.Set(template.Labels)) {
+		t.Errorf("its first rule does not select the controller (%v)", err)
+	}
+	if s, err := metav1.LabelSelectorAsSelector(rule.To[0].NamespaceSelector); err != nil || !s.Matches(labels.Set{corev1.LabelMetadataName: "weir-system"}) {
+		t.Errorf("its first rule does not select the controller's namespace (%v)", err)
+	}
+	fleet := slices.IndexFunc(template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == "fleet" })
+	if got, want := rule.Ports[0].Port.IntVal, template.Spec.Containers[0].Ports[fleet].ContainerPort; got != want {
+		t.Errorf("it admits port %d, the controller serves sidecars on %d", got, want)
 	}
 }
 
