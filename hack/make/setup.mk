@@ -33,6 +33,7 @@ $(TOOLS)/.vulncheck: hack/tools/vulncheck/go.mod hack/tools/vulncheck/go.sum
 	@GOBIN=$(TOOLS) go -C hack/tools/vulncheck install tool
 	@touch $@
 
-$(TOOLS)/.autoscalers: hack/autoscalers.sh
-	@hack/autoscalers.sh $(TOOLS)
+# Programs that run beside Weir in tests: $(TOOLS)/.addon-PROGRAM.
+$(TOOLS)/.addon-%: hack/addons.sh
+	@hack/addons.sh $(TOOLS) $*
 	@touch $@

@@ -127,7 +127,7 @@ func (m *metrics) start(program string, args ...string) {
 	DeferCleanup(server.Kill)
 }
 
-// ofAutoscalers returns the path of a file that hack/autoscalers.sh writes.
+// ofAutoscalers returns the path of a file that hack/addons.sh writes.
 func ofAutoscalers(name string) string { return filepath.Join(os.Getenv("AUTOSCALERS"), name) }
 
 // serve starts an adapter, which gets a port, and registers it.
