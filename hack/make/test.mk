@@ -91,7 +91,7 @@ test-upgrade: deps assets build demo-programs fleet-modules sealed ## Replace UP
 	KUBEBUILDER_ASSETS=$(ASSETS) UPGRADE_CHECKOUT=$(CACHE)/upgrade $(SEALED) $(GINKGO) --timeout 15m --label-filter upgrade --tags fleet ./test/fleet
 
 .PHONY: test-autoscaling
-test-autoscaling: deps assets build demo-programs fleet-modules sealed $(TOOLS)/.autoscalers ## Scale an app by config/autoscaling, with prometheus-adapter and then with KEDA, Prometheus and the controllers of Kubernetes (about 4 minutes)
+test-autoscaling: deps assets build demo-programs fleet-modules sealed $(TOOLS)/.addon-prometheus-adapter $(TOOLS)/.addon-keda ## Scale an app by config/autoscaling, with prometheus-adapter and then with KEDA, Prometheus and the controllers of Kubernetes (about 4 minutes)
 	@hack/deps.sh prometheus
 	KUBEBUILDER_ASSETS=$(ASSETS) AUTOSCALERS=$(TOOLS) $(SEALED) $(GINKGO) --timeout 15m --label-filter autoscaling --tags fleet ./test/fleet
 
@@ -144,7 +144,12 @@ fleet-modules:
 
 .PHONY: e2e
 e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises with real pods (E2E_KEEP=1 leaves the cluster of a spec that failed)
-	IMAGE_VERSION=$(VERSION) $(GINKGO) --procs 2 --timeout 45m --flake-attempts 2 --tags e2e ./test/e2e
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --procs 2 --timeout 45m --flake-attempts 2 --label-filter '!addons' --tags e2e ./test/e2e
+
+.PHONY: e2e-addons
+e2e-addons: e2e-ready $(TOOLS)/.addon-kube-router ## The same on three nodes that enforce NetworkPolicies (about 5 minutes, and 3 more the first time)
+	@hack/deps.sh ipset iptables
+	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 30m --flake-attempts 2 --label-filter addons --tags e2e ./test/e2e
 
 .PHONY: e2e-ready
 e2e-ready: deps assets $(TOOLS)/.helm install-manifest

@@ -1,6 +1,6 @@
 // Command app is every program that the demo and the tests of whole clusters run in pods,
 // but Weir itself: an application, the tally it reports to, the backend it works at, a source of
-// load, a client that asks once, and one that does nothing.
+// load, a client that asks once, one that opens connections, and one that does nothing.
 package main
 
 import (
@@ -22,6 +22,7 @@ var roles = map[string]func(context.Context) error{
 	"backend": limited,
 	"load":    load,
 	"fetch":   fetch,
+	"dial":    dial,
 	"idle":    idle,
 }
 

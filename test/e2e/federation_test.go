@@ -63,7 +63,7 @@ var _ = Describe("A budget over two clusters", Serial, Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		there := newSite("us-east")
-		far = there.create(ctx, clusterName+"-2")
+		far = there.create(ctx, clusterName+"-2", 0)
 		Expect(far.Load(ctx, images()...)).To(Succeed())
 		Expect(kind.Join(ctx, far)).To(Succeed())
 		there.connect()

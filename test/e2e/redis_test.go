@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+const redisImage = "weir-test-redis:local"
+
 // redis is a pod with a server that keeps nothing on disk.
 func (s *shop) redis() *corev1.Pod {
 	pod := s.bystander("redis", "redis")
@@ -26,7 +28,9 @@ func (s *shop) redis() *corev1.Pod {
 // startRedis runs that pod behind a Service of its name.
 func (s *shop) startRedis(ctx context.Context) {
 	GinkgoHelper()
-	loadRedis(ctx)
+	p := pack{}
+	p.program(ctx, "/usr/bin/redis-server", installed("redis-server"))
+	p.load(ctx, redisImage, "/usr/bin/redis-server")
 	Expect(s.kube.Create(ctx, s.redis())).To(Succeed())
 	Expect(s.kube.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "redis", Namespace: s.namespace},

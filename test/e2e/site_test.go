@@ -40,12 +40,12 @@ func newSite(name string) *site {
 	return &site{name: name, kubeconfig: filepath.Join(root, ".cache", "e2e", name, "kubeconfig")}
 }
 
-// create makes the cluster, and deletes it when the container is over.
-func (s *site) create(ctx context.Context, name string) *cluster.Cluster {
+// create makes the cluster, with nodes beside the control plane's, and deletes it when the container is over.
+func (s *site) create(ctx context.Context, name string, workers int) *cluster.Cluster {
 	GinkgoHelper()
 	Expect(os.MkdirAll(filepath.Dir(s.kubeconfig), 0o755)).To(Succeed())
 	began := time.Now()
-	made, err := cluster.Create(ctx, cluster.Config{Name: name, Kubeconfig: s.kubeconfig, Progress: GinkgoWriter})
+	made, err := cluster.Create(ctx, cluster.Config{Name: name, Workers: workers, Kubeconfig: s.kubeconfig, Progress: GinkgoWriter})
 	if unavailable, ok := errors.AsType[*cluster.UnavailableError](err); ok {
 		Fail("this machine cannot run a cluster: " + unavailable.Error())
 	}
@@ -74,10 +74,10 @@ func (s *site) connect() {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// address is where the only node is reached, also by pods of a cluster that was joined.
+// address is where the control plane's node is reached, also by pods of a cluster that was joined.
 func (s *site) address(ctx context.Context) string {
 	GinkgoHelper()
-	nodes, err := s.clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := s.clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/control-plane"})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(nodes.Items).To(HaveLen(1))
 	for _, a := range nodes.Items[0].Status.Addresses {

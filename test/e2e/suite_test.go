@@ -39,7 +39,7 @@ func TestEndToEnd(t *testing.T) {
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) {
 	locate()
-	kind = here.create(ctx, clusterName)
+	kind = here.create(ctx, clusterName, workers())
 	began := time.Now()
 	Expect(kind.Load(ctx, images()...)).To(Succeed())
 	here.connect()

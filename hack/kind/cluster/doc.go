@@ -7,7 +7,8 @@
 // between the nodes' containers. That is the same for every node image, starts
 // nothing, keeps the sender's address between pods, and extends to several
 // clusters by Join. Two things follow. NetworkPolicy objects are accepted and
-// not enforced. And this setup lasts as long as the nodes run: after a restart of the
+// not enforced, unless an agent is added. And this setup lasts as long as the nodes
+// run: after a restart of the
 // engine, create the cluster again.
 //
 // Clusters are created and deleted one at a time on one machine; a process that

@@ -9,11 +9,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,34 +23,45 @@ import (
 	"github.com/weir-dev/weir/hack/kind/cluster"
 )
 
-const redisImage = "weir-test-redis:local"
+// A pack is what an image consists of: files of this machine, by their names in the image.
+type pack map[string]string
 
-// loadRedis brings this machine's redis-server, with the libraries it needs, onto the
-// nodes as an image.
-func loadRedis(ctx context.Context) {
+// program adds a file by a name, and the libraries that it is linked with.
+func (p pack) program(ctx context.Context, name, file string) {
 	GinkgoHelper()
-	server, err := exec.LookPath("redis-server")
-	Expect(err).NotTo(HaveOccurred(), "run the suite with `make e2e`, which installs it")
-	files := []string{server}
-	linked, err := exec.CommandContext(ctx, "ldd", server).Output()
+	p[name] = file
+	linked, err := exec.CommandContext(ctx, "ldd", file).Output()
 	Expect(err).NotTo(HaveOccurred())
 	for _, m := range regexp.MustCompile(`(/\S+) \(0x`).FindAllSubmatch(linked, -1) {
-		files = append(files, string(m[1]))
+		p[string(m[1])] = string(m[1])
 	}
-	archive := filepath.Join(GinkgoT().TempDir(), "redis.tar")
-	Expect(os.WriteFile(archive, imageOf(files, server), 0o644)).To(Succeed())
+}
+
+// installed returns where this machine has a program.
+func installed(program string) string {
+	GinkgoHelper()
+	file, err := exec.LookPath(program)
+	Expect(err).NotTo(HaveOccurred(), "run the suite with make, which installs it")
+	return file
+}
+
+// load brings the image onto the nodes, under a name.
+func (p pack) load(ctx context.Context, name, entrypoint string) {
+	GinkgoHelper()
+	archive := filepath.Join(GinkgoT().TempDir(), "image.tar")
+	Expect(os.WriteFile(archive, p.image(name, entrypoint), 0o644)).To(Succeed())
 	Expect(cluster.Load(ctx, clusterName, GinkgoWriter, archive)).To(Succeed())
 }
 
-// imageOf packs files into an image of one layer, in the format of `docker save`.
-func imageOf(files []string, entrypoint string) []byte {
+// image has the files in one layer, in the format of `docker save`.
+func (p pack) image(name, entrypoint string) []byte {
 	GinkgoHelper()
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	for _, f := range files {
-		data, err := os.ReadFile(f)
+	for _, inside := range slices.Sorted(maps.Keys(p)) {
+		data, err := os.ReadFile(p[inside])
 		Expect(err).NotTo(HaveOccurred())
-		add(w, f[1:], 0o755, data)
+		add(w, inside[1:], 0o755, data)
 	}
 	Expect(w.Close()).To(Succeed())
 	sum := sha256.Sum256(layer.Bytes())
@@ -62,7 +75,7 @@ func imageOf(files []string, entrypoint string) []byte {
 	add(w, "layer.tar", 0o644, layer.Bytes())
 	add(w, "config.json", 0o644, config)
 	add(w, "manifest.json", 0o644, marshal([]any{map[string]any{
-		"Config": "config.json", "RepoTags": []string{redisImage}, "Layers": []string{"layer.tar"},
+		"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"},
 	}}))
 	Expect(w.Close()).To(Succeed())
 	return image.Bytes()
