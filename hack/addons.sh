@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds programs that run beside Weir in tests, each from its Go module and with the
 # dependencies that this module pins: addons.sh DIRECTORY PROGRAM..., the programs being
-# prometheus-adapter, keda and kube-router.
+# prometheus-adapter, keda, kube-router and prometheus-kubernetes.
 set -euo pipefail
 
 target=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -36,6 +36,11 @@ for program in "$@"; do
             source=$(unpacked github.com/cloudnativelabs/kube-router/v2@v2.1.0 h1:xWsptKtmZ44L+NjwFKoFAFlVdxCz8fka9A/eYJe95Ok=)
             echo "building kube-router (about 3 minutes the first time)" >&2
             CGO_ENABLED=0 go -C "$source" build -trimpath -o "$target/kube-router" ./cmd/kube-router
+            ;;
+        prometheus-kubernetes) # Debian's discovers nothing in Kubernetes
+            source=$(unpacked github.com/prometheus/prometheus@v0.316.0 h1:f1GRFerhTMKQma+awCoC9T820ecWeGSdF+xAlMHzZzM=)
+            echo "building Prometheus (about 4 minutes the first time)" >&2
+            GOWORK=off CGO_ENABLED=0 go -C "$source" build -trimpath -tags remove_all_sd,enable_kubernetes_sd -o "$target/prometheus-kubernetes" ./cmd/prometheus
             ;;
         *)
             echo "addons: there is nothing here for $program" >&2

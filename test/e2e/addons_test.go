@@ -56,6 +56,18 @@ func built(program string) string {
 	return file
 }
 
+// startServer applies the manifest of a Deployment of the namespace monitoring, with the files that it
+// is configured by, and returns when it is available.
+func startServer(ctx context.Context, name, text string, files map[string]string) {
+	GinkgoHelper()
+	object := metav1.ObjectMeta{Name: name, Namespace: monitoring}
+	here.apply(ctx, text)
+	here.apply(ctx, string(marshal(corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: object, Data: files,
+	})))
+	awaitRollout(ctx, &appsv1.Deployment{ObjectMeta: object})
+}
+
 // enforceNetworkPolicies runs the firewall of kube-router on every node.
 func enforceNetworkPolicies(ctx context.Context) {
 	GinkgoHelper()
@@ -115,4 +127,13 @@ func podsOf(ctx context.Context, namespace, selector string) []corev1.Pod {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pods.Items).NotTo(BeEmpty())
 	return pods.Items
+}
+
+// namesOf returns the namespace and name of each pod that a label selects.
+func namesOf(ctx context.Context, namespace, selector string) (names []string) {
+	GinkgoHelper()
+	for _, pod := range podsOf(ctx, namespace, selector) {
+		names = append(names, pod.Namespace+"/"+pod.Name)
+	}
+	return names
 }
