@@ -147,7 +147,7 @@ e2e: e2e-ready ## Create a kind cluster, install Weir, and prove its promises wi
 	IMAGE_VERSION=$(VERSION) $(GINKGO) --procs 2 --timeout 45m --flake-attempts 2 --label-filter '!addons' --tags e2e ./test/e2e
 
 .PHONY: e2e-addons
-e2e-addons: e2e-ready $(TOOLS)/.addon-kube-router ## The same on three nodes that enforce NetworkPolicies (about 5 minutes, and 3 more the first time)
+e2e-addons: e2e-ready $(TOOLS)/.addon-prometheus-kubernetes $(TOOLS)/.addon-prometheus-adapter $(TOOLS)/.addon-kube-router ## The same on three nodes with NetworkPolicies enforced, a Prometheus that scrapes, and a HorizontalPodAutoscaler that scales (about 10 minutes, and 10 more the first time)
 	@hack/deps.sh ipset iptables
 	IMAGE_VERSION=$(VERSION) $(GINKGO) --timeout 30m --flake-attempts 2 --label-filter addons --tags e2e ./test/e2e
 
