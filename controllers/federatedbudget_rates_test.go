@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/pkg/limiter"
 )
 
-// withRates adds rates of 10,000 in a day and 600 in a minute to a budget, of which the same is known as of
+// withRates adds rates of 10,000 in a day and 600 in a minute to a budget. The same is known of them as of
 // the first but for their limits.
 func withRates(s *budgetScope) {
 	s.budget.Spec.AdditionalRates = []v1alpha1.BudgetRate{{Limit: 10000, Window: "24h"}, {Limit: 600, Window: "1m"}}

@@ -96,7 +96,7 @@ type budgetList struct {
 type budgetRow struct {
 	Namespace   string                 `json:"namespace"`
 	Budget      string                 `json:"budget"`
-	Limit       int64                  `json:"limit"` // of a window of the first rate, of which the figures are
+	Limit       int64                  `json:"limit"` // of a window of the first rate, as the figures are
 	Window      string                 `json:"window"`
 	Root        string                 `json:"root,omitempty"`  // that divides the limit: a member, Redis or Postgres
 	State       v1alpha1.RootState     `json:"state,omitempty"` // of the root

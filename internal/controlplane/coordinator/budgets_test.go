@@ -82,7 +82,7 @@ func (s *shared) Apply(
 		used[open.Index] += res.Granted
 	}
 	res.Remaining = s.limit - used[open.Index]
-	for _, r := range p.Rates { // of which the first binds
+	for _, r := range p.Rates { // the first binds
 		res.Windows.Open[res.Windows.N] = r.WindowAt(now)
 		res.Windows.N++
 	}

@@ -39,7 +39,7 @@ func (l *leader) connectEditor(id podauth.Identity, nonce, version string) *side
 	return s
 }
 
-// several returns policies p0, p1 and so on, of which the one of that number has that generation.
+// several returns policies p0, p1 and so on. The one of that number has that generation.
 func several(n, number int, generation int64) (all []policy.Policy) {
 	for i := range n {
 		p := limited("shop", 1, 10, limiter.Second)

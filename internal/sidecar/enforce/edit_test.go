@@ -68,7 +68,7 @@ func TestAnEditKeepsWhatItDoesNotChange(t *testing.T) {
 	}
 }
 
-// manyOf returns n policies, of which the one of that number has that generation, and 9 + generation an hour.
+// manyOf returns n policies. The one of that number has that generation, and 9 + generation an hour.
 func manyOf(n, number int, generation int64) policy.Snapshot {
 	s := policy.Snapshot{Cluster: "test"}
 	for i := range n {

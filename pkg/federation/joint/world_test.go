@@ -164,7 +164,7 @@ func (w weakened) Apply(ctx context.Context, key store.Key, p limiter.Params, c 
 	return res, err
 }
 
-// forgetful are tills of which some returns are not sent, or all are sent twice.
+// forgetful are tills that do not send some returns, or send all twice.
 type forgetful struct {
 	*till
 	times int

@@ -1,4 +1,4 @@
-// Package revision has snapshots differ by what was changed in them. A controller says what makes one
-// version of the other, and a holder that has the one builds the other, checks that it is just that, and
-// keeps all of it that did not change. All of it is pure.
+// Package revision makes one version of a snapshot from another. A controller computes what differs, an
+// Edit. A holder of the version before builds the next by it, verifies that it is just that, and keeps
+// all that did not change as it is. The package does no IO.
 package revision
