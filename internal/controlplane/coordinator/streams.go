@@ -128,8 +128,10 @@ func (s *admitted) enforce(limits int) error {
 	givenUp, ok := ss.pods.Weigh(s.pod.place, weight)
 	ss.oust(givenUp)
 	if !ok {
-		ss.refused[s.pod.Namespace] = weight
-		ss.refusals.Count(connlimit.BoundPods, "namespace", s.pod.Namespace)
+		if !s.pod.place.IsFree() { // its streams have not ended meanwhile
+			ss.refused[s.pod.Namespace] = weight
+			ss.refusals.Count(connlimit.BoundPods, "namespace", s.pod.Namespace)
+		}
 		return ss.crowded(s.pod.Namespace)
 	}
 	if weight < ss.refused[s.pod.Namespace] {

@@ -67,6 +67,9 @@ type Place[G comparable, M any] struct {
 	at     *list.Element // nil once it is free
 }
 
+// IsFree reports whether the place was given back or given up.
+func (p *Place[G, M]) IsFree() bool { return p.at == nil }
+
 // NewPlaces returns places. A group gives up the one of its own that gives picks: the oldest
 // (Front) or the newest (Back).
 func NewPlaces[G comparable, M any](most, each int, gives func(*list.List) *list.Element) *Places[G, M] {
