@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,5 +105,113 @@ func TestWorstOfALaterTermIsALowerBound(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestStepsForgetNothing serves sessions at random, by parts and wholes, while they come, go and are replaced
+// by others of the same process. Each process accounts for just what it is served by, and has the number of
+// holders of each policy: all shares together are the limit at most.
+func TestStepsForgetNothing(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		w := stepping{T: t, term: newBenchmarkTerm(t, publishing()), r: r, by: map[string]*session{}}
+		for range 12 {
+			w.configs = append(w.configs, w.config())
+		}
+		for range 150 {
+			w.step()
+			w.accounts()
+			if r.IntN(2) == 0 {
+				w.term.sendHolders("shop")
+				w.shares()
+			}
+		}
+	}
+}
+
+// stepping is a term without streams, and what is done to it.
+type stepping struct {
+	*testing.T
+	term    *term
+	r       *rand.Rand
+	configs []*config
+	by      map[string]*session // by pod
+}
+
+// config returns one of some policies, of which each has one of a few generations.
+func (w *stepping) config() *config {
+	var all []policy.Policy
+	for i := range 5 {
+		if w.r.IntN(3) > 0 {
+			p := limited("shop", 1+w.r.Int64N(2), 10, limiter.Second)
+			p.Name = fmt.Sprint("p", i)
+			all = append(all, p)
+		}
+	}
+	return configOf(w.T, all...)
+}
+
+func (w *stepping) step() {
+	id := pod("shop", fmt.Sprint("web-", w.r.IntN(5)))
+	s := w.by[id.Pod]
+	switch action := w.r.IntN(10); {
+	case s == nil || action == 0:
+		hello := helloOf(id, fmt.Sprint(w.r.IntN(2)))
+		hello.Edits = true
+		s = newSession(id, hello, func(error) {})
+		w.term.admit(s)
+		w.by[id.Pod] = s
+		w.term.arrive(s)
+	case action == 1:
+		w.term.leave(s, []error{errLeft, errSilent}[w.r.IntN(2)])
+		delete(w.by, id.Pod)
+	case action == 2:
+		w.configs[w.r.IntN(len(w.configs))] = w.config()
+	default:
+		next, send := w.configs[w.r.IntN(len(w.configs))], w.r.IntN(4) > 0
+		if by, sent := s.served(); (by != next || sent != send) && (send || !sent) {
+			w.term.serveBy(s, next, send)
+		}
+	}
+}
+
+// accounts requires that just those account for a policy that are served by it, by its generation.
+func (w *stepping) accounts() {
+	w.Helper()
+	for i := range 5 {
+		name := types.NamespacedName{Namespace: "shop", Name: fmt.Sprint("p", i)}
+		want := map[audit.Holder]struct{}{}
+		for _, s := range w.by {
+			if s.enforces(name) {
+				want[s.holder] = struct{}{}
+			}
+		}
+		got := map[audit.Holder]struct{}{}
+		if entry := w.term.accounting.byName[name]; entry != nil {
+			got = entry.holders
+		}
+		if !maps.Equal(got, want) {
+			w.Fatalf("%d account for %s, of %d that are served by it", len(got), name, len(want))
+		}
+	}
+}
+
+// shares requires that all have the number of holders, or a larger one while some were sent nothing.
+func (w *stepping) shares() {
+	w.Helper()
+	all, count := true, map[types.NamespacedName]int64{}
+	for _, s := range w.by {
+		_, sent := s.served()
+		all = all && sent
+		for _, name := range s.policies() {
+			count[name]++
+		}
+	}
+	for pod, s := range w.by {
+		for _, name := range s.policies() {
+			if got := s.shares()[name]; got < count[name] || all && got != count[name] {
+				w.Fatalf("%s has %d holders of %s, which are %d; all were sent what they enforce: %t", pod, got, name, count[name], all)
+			}
+		}
 	}
 }

@@ -219,7 +219,7 @@ func (t *term) enter(s *session) error {
 	s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{
 		Welcome: &fleetpb.Welcome{Term: t.number, ReportIntervalMillis: ReportInterval.Milliseconds()},
 	}})
-	old, ok := t.sessions.add(s)
+	old, ok := t.admit(s)
 	if !ok {
 		return errParted
 	}
@@ -230,28 +230,52 @@ func (t *term) enter(s *session) error {
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)
-		t.accounting.lose(old.holder, old.policies()) // the same process accounts for it again
-		t.poolAccounting.leave(old.holder, old.servingPools())
 	}
 	t.log.V(1).Info("a sidecar connected", "namespace", s.Namespace, "pod", s.Pod, "version", s.version)
 	t.tasks.Add(task{namespace: s.Namespace, fresh: true})
 	return nil
 }
 
-// leave takes a session off, unless another one of its pod has replaced it.
-func (t *term) leave(s *session, cause error) {
-	if !t.dismiss(s, errors.Is(cause, errLeft)) {
-		return
+// admit makes s its pod's session and returns the one that it replaces, if any, which accounts for
+// nothing any more. It returns false when no more are admitted. The process may be the same: s is served
+// after that, so that it accounts for what it is served by.
+func (t *term) admit(s *session) (old *session, ok bool) {
+	t.doors.Lock()
+	defer t.doors.Unlock()
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
+	if old, ok = t.sessions.add(s); old != nil {
+		t.accounting.lose(old.holder, old.policies())
+		t.poolAccounting.leave(old.holder, old.servingPools())
 	}
-	t.metrics.sessions.Set(float64(t.sessions.len()))
-	policies := s.policies()
-	if errors.Is(cause, errLeft) {
+	return old, ok
+}
+
+// remove takes a session off, and reports whether it was its pod's. It accounts for nothing any more
+// before the next of its process does.
+func (t *term) remove(s *session, left bool) bool {
+	t.doors.Lock()
+	defer t.doors.Unlock()
+	if !t.dismiss(s, left) {
+		return false
+	}
+	if policies := s.policies(); left {
 		t.accounting.leave(s.holder, policies)
 	} else {
 		t.accounting.lose(s.holder, policies)
 	}
-	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
 	t.poolAccounting.leave(s.holder, s.servingPools())
+	return true
+}
+
+// leave takes a session off, unless another one of its pod has replaced it.
+func (t *term) leave(s *session, cause error) {
+	if !t.remove(s, errors.Is(cause, errLeft)) {
+		return
+	}
+	t.metrics.sessions.Set(float64(t.sessions.len()))
+	policies := s.policies()
+	t.log.V(1).Info("a sidecar is gone", "namespace", s.Namespace, "pod", s.Pod, "why", cause.Error())
 	t.notify(s, policies)
 	t.countHolders(s.Namespace)
 }

@@ -12,13 +12,16 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
@@ -28,6 +31,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
@@ -592,5 +596,86 @@ func TestATokenIsReadOnce(t *testing.T) {
 				t.Errorf("it is kept: %q", token)
 			}
 		})
+	}
+}
+
+// A hookedGauge calls a function before it is set, once it is armed, and once.
+type hookedGauge struct {
+	prometheus.Gauge
+	hook atomic.Pointer[func()]
+}
+
+// Set implements prometheus.Gauge.
+func (g *hookedGauge) Set(value float64) {
+	if hook := g.hook.Swap(nil); hook != nil {
+		(*hook)()
+	}
+	g.Gauge.Set(value)
+}
+
+// TestAProcessThatComesBackAccounts, whatever of its two streams is seen to first.
+func TestAProcessThatComesBackAccounts(t *testing.T) {
+	for name, replaced := range map[string]bool{"its stream is replaced": true, "its stream has just ended": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeader(t, &memoryTerms{}, publishing(several(2, 0, 1)...))
+				gauge := &hookedGauge{Gauge: l.metrics.sessions}
+				l.metrics.sessions = gauge
+				l.start()
+				defer l.end()
+				id := pod("shop", "web-0")
+				first := l.connect(id, "1")
+				first.config()
+				slowly := func() {
+					l.Refresh("shop")
+					time.Sleep(time.Second)
+				}
+				gauge.hook.Store(&slowly)
+				if !replaced {
+					first.close()
+				}
+				second := l.connect(id, "1")
+				defer second.close()
+				defer first.close()
+				second.config()
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				all := l.present.Load().accounting
+				all.mu.Lock()
+				defer all.mu.Unlock()
+				for _, policy := range []string{"p0", "p1"} {
+					if n := len(all.byName[types.NamespacedName{Namespace: "shop", Name: policy}].holders); n != 1 {
+						t.Errorf("%d account for %s, want the process", n, policy)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestASessionIsServedAfterTheOneBefore was taken off the accounts.
+func TestASessionIsServedAfterTheOneBefore(t *testing.T) {
+	term := newBenchmarkTerm(t, publishing())
+	id := pod("shop", "web-0")
+	open := func() *session { return newSession(id, helloOf(id, "1"), func(error) {}) }
+	before, next := open(), open()
+	term.admit(before)
+	term.serveBy(before, configOf(t, several(1, 0, 1)...), true)
+	term.accounting.mu.Lock()
+	admitted := make(chan struct{})
+	go func() {
+		defer close(admitted)
+		term.admit(next)
+	}()
+	for term.sessions.of(id.PodUID) != next {
+		runtime.Gosched()
+	}
+	if next.reporting.TryLock() {
+		t.Error("it could be served")
+	}
+	term.accounting.mu.Unlock()
+	<-admitted
+	if !next.reporting.TryLock() {
+		t.Error("it cannot be served afterwards")
 	}
 }

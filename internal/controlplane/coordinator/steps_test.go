@@ -506,8 +506,8 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// newBenchmarkTerm returns a term that nobody but the benchmark works on.
-func newBenchmarkTerm(b *testing.B, p *policies) *term {
+// newBenchmarkTerm returns a term that nobody but the test works on.
+func newBenchmarkTerm(b testing.TB, p *policies) *term {
 	b.Helper()
 	c := New(Config{Resolver: p})
 	b.Cleanup(c.crew.stop)

@@ -61,7 +61,10 @@ type term struct {
 	absences       *absence.Tracker
 	// roll is held to read while it changes who is counted as a holder of what, and to write
 	// while holders are counted.
-	roll     sync.RWMutex
+	roll sync.RWMutex
+	// doors is held while a session comes or goes, so that those of one process account one after
+	// the other.
+	doors    sync.Mutex
 	tasks    workqueue.TypedRateLimitingInterface[task]
 	configs  configs                          // of the publisher alone
 	counts   map[string]*numbers              // the last of each namespace; of the publisher alone
