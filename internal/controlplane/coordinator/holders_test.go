@@ -249,3 +249,47 @@ func TestTheNumberStaysWhileSidecarsComeAndGo(t *testing.T) {
 		t.Errorf("at last %d of %d sidecars are there, and %d holders are counted", len(in), n, c.holders[name])
 	}
 }
+
+// TestANumberThatMayNotBeSentIsSentLater: the promise of the sidecar is over, so it may be on the share that
+// it has, and the number is still news when it promises again.
+func TestANumberThatMayNotBeSentIsSentLater(t *testing.T) {
+	now := limiter.Instant(1e9)
+	tracker := absence.New(func() limiter.Instant { return now }, false, nil)
+	id := pod("shop", "web-0")
+	tracker.Await([]podauth.Identity{id, pod("shop", "web-1")})
+	s := newSession(id, helloOf(id, "1"), func(error) {})
+	s.back, s.serves = true, configOf(t, several(2, 0, 1)...)
+	p0, p1 := types.NamespacedName{Namespace: "shop", Name: "p0"}, types.NamespacedName{Namespace: "shop", Name: "p1"}
+	promise := func() {
+		until := tracker.Ask("shop").GetPromise().GetUntilMicros()
+		if !tracker.Promise(id, "1", s.shares(), 0, limiter.Instant(until)) {
+			t.Fatal("a promise does not count")
+		}
+	}
+	promise()
+	now = now.Add(2 * absence.PromiseTime)
+	c := &numbers{map[types.NamespacedName]int64{p0: 3, p1: 2}, true}
+	for range 2 {
+		if s.sendHolders(c, tracker); len(s.shares()) > 0 {
+			t.Fatalf("it was sent %v after its promise", s.shares())
+		}
+	}
+	promise()
+	if s.sendHolders(c, tracker); s.shares()[p0] != 3 || s.shares()[p1] != 2 {
+		t.Errorf("it was sent %v, want all that it was not sent before", s.shares())
+	}
+}
+
+// TestOtherNumbersAreLookedAtWhole: a holder whose policies are the same is sent what changed of them.
+func TestOtherNumbersAreLookedAtWhole(t *testing.T) {
+	id := pod("shop", "web-0")
+	s := newSession(id, helloOf(id, "1"), func(error) {})
+	s.back, s.serves = true, configOf(t, several(1, 0, 1)...)
+	name := types.NamespacedName{Namespace: "shop", Name: "p0"}
+	tracker := absence.New(func() limiter.Instant { return 0 }, true, nil)
+	for _, n := range []int64{1, 2, 5, 4} {
+		if s.sendHolders(&numbers{map[types.NamespacedName]int64{name: n}, true}, tracker); s.shares()[name] != n {
+			t.Errorf("it has %d holders, want %d", s.shares()[name], n)
+		}
+	}
+}
