@@ -1,10 +1,13 @@
 package revision_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/pkg/policy"
@@ -106,6 +109,72 @@ func later(t *testing.T, base version, e *revision.Edit) revision.Edit {
 	}
 	spoiled.Digest = of.Digest()
 	return spoiled
+}
+
+// TestAVersionThatIsHeldIsMadeOfAny: the whole of it came before the edit. One that is understood in part is
+// not held.
+func TestAVersionThatIsHeldIsMadeOfAny(t *testing.T) {
+	a := published(t, policy.Snapshot{Cluster: "test", Policies: []policy.Policy{named("a", 1)}})
+	b := published(t, policy.Snapshot{Cluster: "test", Policies: []policy.Policy{named("a", 2), named("b", 1)}})
+	held := whole(t, new(revision.Held), b)
+	if next, err := held.Edited(editOf(t, a, b)); err != nil || next.Version != b.name || enforced(t, next) != enforced(t, held) {
+		t.Errorf("an edit to what is held makes %v, error %v", next, err)
+	}
+	for name, spoil := range map[string]func(*revision.Edit){
+		"another version":             func(e *revision.Edit) { e.Version = a.name },
+		"another digest":              func(e *revision.Edit) { e.Digest = editOf(t, b, a).Digest },
+		"no digest, as of no version": func(e *revision.Edit) { e.Digest = nil },
+	} {
+		e := editOf(t, a, b)
+		spoil(&e)
+		if _, err := held.Edited(e); !errors.Is(err, revision.ErrBase) {
+			t.Errorf("%s: got error %v, want one that asks for the whole", name, err)
+		}
+	}
+	half := []byte(strings.Replace(string(b.data), `"name":"b"`, `"name":"b","hours":[9,17]`, 1))
+	of, err := revision.ContentOf(half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err = new(revision.Held).Whole(b.name, half); err != nil || len(held.Refused) != 1 {
+		t.Fatalf("held is %+v, error %v", held, err)
+	}
+	e := editOf(t, a, b)
+	e.Digest = of.Digest()
+	if _, err := held.Edited(e); !errors.Is(err, revision.ErrBase) {
+		t.Errorf("of a part: got error %v, want one that asks for the whole", err)
+	}
+}
+
+// TestTwoPoolsOfAllRequestsAreNotMade: the one that an edit brings would take the place of another, which
+// it does not remove.
+func TestTwoPoolsOfAllRequestsAreNotMade(t *testing.T) {
+	one, other := pool("a", 1, false), pool("b", 1, false)
+	from := published(t, policy.Snapshot{Cluster: "test", Pool: &one})
+	to := published(t, policy.Snapshot{Cluster: "test", Pool: &other})
+	held, e := whole(t, new(revision.Held), from), editOf(t, from, to)
+	e.Removed = nil
+	e.Digest = bothOf(t, from, to)
+	if next, err := held.Edited(e); !errors.Is(err, revision.ErrBase) {
+		t.Errorf("made %v, error %v; want an error that asks for the whole", next, err)
+	}
+}
+
+// bothOf returns the digest of a content with the pools of all requests of two versions, which no snapshot
+// has.
+func bothOf(t *testing.T, from, to version) []byte {
+	t.Helper()
+	all := append(binary.AppendUvarint(nil, uint64(len("test"))), "test"...)
+	for _, v := range []version{from, to} {
+		e, err := policy.Split(v.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(e.Pool)
+		all = append(append(append(all, revision.Pool...), 0), sum[:]...)
+	}
+	sum := sha256.Sum256(all)
+	return sum[:]
 }
 
 // TestClustersAreNotEditedIntoEachOther: their counters have other names.

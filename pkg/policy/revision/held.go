@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -71,9 +72,15 @@ func (h *Held) same(content *Content, p *policy.Policy) *policy.Policy {
 }
 
 // Edited returns what the edit makes of h. With an error that wraps ErrBase the whole of its version is
-// needed: also when a part is not understood, which whole versions have rules for.
+// needed: also when a part is not understood, which whole versions have rules for. A version that h has
+// already is made of any: the whole of it may overtake an edit to it.
 func (h *Held) Edited(e Edit) (*Held, error) {
-	if e.Base != h.Version || h.content == nil {
+	switch {
+	case h.content == nil:
+		return nil, ErrBase
+	case e.Version == h.Version && bytes.Equal(e.Digest, h.content.Digest()):
+		return h, nil
+	case e.Base != h.Version:
 		return nil, ErrBase
 	}
 	content, entries, err := h.content.edited(&e)
