@@ -42,7 +42,7 @@ type rule = map[string]any
 // manifest in the namespace of Weir. A field that this does not know fails the spec.
 func scrapes(manifest string) (configs []map[string]any) {
 	GinkgoHelper()
-	for _, document := range strings.Split(manifest, "\n---\n") {
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		var m podMonitor
 		Expect(yaml.UnmarshalStrict([]byte(withoutKind(document)), &m)).To(Succeed())
 		Expect(m.Spec.Endpoints).To(HaveLen(1))

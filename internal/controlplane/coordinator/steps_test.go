@@ -238,8 +238,8 @@ func configOf(t testing.TB, all ...policy.Policy) *config {
 // TestAnEditIsMadeOnce, not for each session, and is not much of what is sent as a whole.
 func TestAnEditIsMadeOnce(t *testing.T) {
 	a, b := configOf(t, several(20, 3, 1)...), configOf(t, several(20, 3, 2)...)
-	e := b.editOf(a)
-	if e == nil || b.editOf(a) != e || b.from(a) != b.from(a) {
+	e, first := b.editOf(a), b.from(a)
+	if e == nil || b.editOf(a) != e || b.from(a) != first {
 		t.Errorf("edit %v is made again", e)
 	}
 	if whole := proto.Size(b.message); 5*proto.Size(e) > whole {
