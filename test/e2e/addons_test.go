@@ -120,7 +120,7 @@ func (s *shop) applyExample(ctx context.Context, name string) {
 // byPort has sidecars capture by the name of the port.
 func byPort(ns *corev1.Namespace) { ns.Annotations[v1alpha1.CaptureAnnotation] = "port" }
 
-// podsOf returns the pods that a label selects, of which there must be some.
+// podsOf returns the pods that a label selects, and fails when there are none.
 func podsOf(ctx context.Context, namespace, selector string) []corev1.Pod {
 	GinkgoHelper()
 	pods, err := clientset.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})

@@ -138,7 +138,7 @@ type stepping struct {
 	by      map[string]*session // by pod
 }
 
-// config returns one of some policies, of which each has one of a few generations.
+// config returns one of some policies, each of one of a few generations.
 func (w *stepping) config() *config {
 	var all []policy.Policy
 	for i := range 5 {

@@ -82,7 +82,7 @@ func newConfig(s policy.Snapshot, secrets []*fleetpb.Secret) (*config, error) {
 	c.content = sync.OnceValue(func() *revision.Content {
 		content, err := revision.ContentOf(data)
 		if err != nil {
-			return nil // of what this version encoded, which is not so
+			return nil // the bytes were not encoded by this version
 		}
 		return content
 	})

@@ -179,7 +179,7 @@ func (t *term) count(namespace string) (in []*session, c *numbers) {
 	}
 	for by, n := range served {
 		if by == nil {
-			continue // nothing is known of what they enforce
+			continue // it is not known which policies they enforce
 		}
 		for policy := range by.policies {
 			holders[policy] += n

@@ -83,7 +83,7 @@ func manyOf(n, number int, generation int64) policy.Snapshot {
 	return s
 }
 
-// enforceWhole puts in force what the snapshot makes of what is held.
+// enforceWhole enforces a snapshot, built on the version that is held.
 func enforceWhole(tb testing.TB, e *enforce.Enforcer, held *revision.Held, s policy.Snapshot) *revision.Held {
 	tb.Helper()
 	data, version, err := policy.Encode(s)

@@ -2,7 +2,7 @@
 // granted is charged to all of them or to none.
 //
 // Each budget grants by itself, as for a limit of its own, and knows nothing of the others. A
-// holder is granted the smallest of what all granted:
+// holder is granted the smallest amount that all granted:
 //
 //   - The budgets are asked in turn, from the shortest window to the longest, each for what those
 //     before have granted. So the longest are asked for nothing that another refuses, and requests

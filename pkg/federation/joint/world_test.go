@@ -70,7 +70,7 @@ func (w *world) stir() {
 	}
 }
 
-// giveBack returns a part of what is held, and forgets the rest of it.
+// giveBack returns a part of the units held, and forgets the rest.
 func (w *world) giveBack() {
 	i := w.rng.IntN(len(w.held))
 	h := w.held[i]

@@ -38,7 +38,7 @@ func pool(name string, generation int64, some bool) policy.Pool {
 	return p
 }
 
-// draw returns any snapshot of a few policies and pools, of which most pairs have something in common.
+// draw returns any snapshot of a few policies and pools. Most pairs have something in common.
 func draw(r *rand.Rand) policy.Snapshot {
 	s := policy.Snapshot{Cluster: "test"}
 	for i := range 6 {

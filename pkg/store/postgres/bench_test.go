@@ -70,7 +70,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkKeysInTurn sets takes of many keys, none of which is asked for twice in a window, beside the bare
+// BenchmarkKeysInTurn sets takes of many keys, each asked for once in a window, beside the bare
 // upsert of as many callers. After a second the counter of a key is still there, with the count of the
 // window before; after more than two of the shortest windows it is not.
 func BenchmarkKeysInTurn(b *testing.B) {
