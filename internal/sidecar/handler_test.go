@@ -91,7 +91,7 @@ func TestAnEditIsMadeOfTheVersionInForce(t *testing.T) {
 	for _, step := range []struct {
 		from, to []byte
 		made     bool
-	}{{second, third, false}, {first, second, true}, {first, second, false}, {second, third, true}} {
+	}{{second, third, false}, {first, second, true}, {first, third, false}, {second, third, true}} {
 		before := h.version()
 		err := h.Edit(editBetween(t, step.from, step.to), nil, false)
 		want := before
