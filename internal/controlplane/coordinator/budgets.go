@@ -66,9 +66,11 @@ func (noBudgets) Observe(string, string) budget.Observation { return budget.Obse
 // The windows of a budget are those of its coordinator's clock, which may differ from the
 // store's: the window that a number names may be open there when it is over here. So that
 // no number is served by both, two rules hold, each by its own clock. Nothing is drawn from
-// a window of the budget that began before the store's window in which the limit was first
-// seen to draw. The store grants nothing of windows that began before the last one drawn
-// from ended. A new leader does not know the latter.
+// a window of the budget whose number is below that of the store's window, of the same length,
+// in which the limit was first seen to draw: all that the store granted before were over then,
+// whatever lengths they had. So the instant holds for a budget that is created again with other
+// rates, too. The store grants nothing of windows that began before the last one drawn from
+// ended. A new leader does not know the latter.
 //
 // The sentinel is in the ledger that a leader hands over. A crash that loses it loses the
 // store's windows as well, which then grant nothing; a limit that draws from a budget goes
@@ -140,7 +142,7 @@ func (t *term) decide(ctx context.Context, l *published, key store.Key, p limite
 func (t *term) draw(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, open limiter.Windows, now limiter.Instant,
 ) (limiter.Result, error) {
-	from := binding{scope: key.Scope, since: sinceOf(p.Rates, open, now)}
+	from := binding{scope: key.Scope, since: now}
 	if l.budget != nil {
 		from.budget, from.rates, from.fairness = *l.budget, p.Rates, p.Fairness
 	} else if last, ok := t.bindings.last(key.Scope); ok {
@@ -154,8 +156,8 @@ func (t *term) draw(
 	}
 	if c.Op == limiter.Take {
 		from = t.bindings.note(from, res.Windows, lastEnd(open))
-	} else if last, ok := t.bindings.last(key.Scope); ok && last.sameAs(&from) {
-		from = last
+	} else if last, ok := t.bindings.last(key.Scope); ok && last.budget == from.budget {
+		from.since = last.since
 	}
 	until := from.early(res.Windows)
 	if until == 0 {
@@ -202,34 +204,22 @@ type binding struct {
 	budget   policy.BudgetRef
 	rates    []limiter.Rate
 	fairness limiter.Fairness
-	first    limiter.Windows // of the budget in which it began to
-	since    sinces          // windows of the budget that began before may have numbers that the store served
+	first    limiter.Windows // of the budget in which it began to, in windows of these lengths
+	since    limiter.Instant // when it began to, by the store's clock: no window that the store granted of was open
 	until    limiter.Instant // end of the last window drawn from, by the budget's clock
 	ends     limiter.Instant // of the sentinel's window in which it did last
 }
 
-// sinces are instants, one for each rate.
-type sinces [limiter.MaxRates]limiter.Instant
+// began returns when the store's window of that length began in which the limit began to draw. Windows of
+// the budget that began before may have numbers that the store served.
+func (d *binding) began(of limiter.OpenWindow) limiter.Instant { return of.WindowAt(d.since).Start() }
 
-// sinceOf returns for each rate when the sentinel's open window of its length began. Where it has none
-// the rates of the budget are not those that it had: no window that is open counts.
-func sinceOf(rates []limiter.Rate, open limiter.Windows, now limiter.Instant) (since sinces) {
-	for i, r := range rates {
-		since[i] = now
-		for _, o := range open.Slice() {
-			if o.Window == r.Window {
-				since[i] = o.Start().Add(sentinelOffset)
-			}
-		}
-	}
-	return since
-}
-
-// early returns until when nothing is drawn, because a window began before its since; 0 when none did.
+// early returns until when nothing is drawn, because the store may have served the number of a window; 0 when
+// it served none.
 func (d *binding) early(w limiter.Windows) (until limiter.Instant) {
-	for i, o := range w.Slice() {
-		if o.Start() < d.since[i] {
-			until = max(until, d.since[i], o.End())
+	for _, o := range w.Slice() {
+		if began := d.began(o); o.Start() < began {
+			until = max(until, began, o.End())
 		}
 	}
 	return until
@@ -240,20 +230,20 @@ func (d *binding) params(p limiter.Params) limiter.Params {
 	return limiter.Params{Rates: d.rates, Fairness: d.fairness, Generation: p.Generation}
 }
 
-// sameAs reports whether both draw from the same budget in windows of the same number.
-func (d *binding) sameAs(o *binding) bool {
-	return d.budget == o.budget && len(d.rates) == len(o.rates)
+// asBefore reports whether both draw from the same budget in windows of the same lengths.
+func (d *binding) asBefore(last *binding) bool {
+	return d.budget == last.budget && slices.EqualFunc(d.rates, last.rates, func(a, b limiter.Rate) bool { return a.Window == b.Window })
 }
 
-// owned leaves of the windows those whose units are the budget's and no others: they began after the
-// one in which the limit began to draw. The others get a number that no window has. It reports whether
-// any is left.
+// owned leaves of the windows those whose units are the budget's and no others: they are as long as its
+// windows, and began after the one in which the limit began to draw. The others get a number that no
+// window has. It reports whether any is left.
 func (d *binding) owned(w *limiter.Windows) (some bool) {
 	if w.N != d.first.N {
 		return false
 	}
 	for i := range w.Slice() {
-		if o := &w.Open[i]; o.Index <= d.first.Open[i].Index || o.Start() < d.since[i] {
+		if o, first := &w.Open[i], d.first.Open[i]; o.Window != first.Window || o.Index <= first.Index || o.Start() < d.began(*o) {
 			o.Index = noWindow
 		} else {
 			some = true
@@ -310,8 +300,11 @@ func (d *bindings) note(from binding, open limiter.Windows, ends limiter.Instant
 	for _, w := range open.Slice() {
 		from.until = max(from.until, w.End())
 	}
-	if ok && last.sameAs(&from) {
-		from.first, from.since, from.ends = last.first, last.since, max(last.ends, ends)
+	if ok && last.budget == from.budget {
+		from.since, from.ends = last.since, max(last.ends, ends)
+	}
+	if ok && from.asBefore(&last) {
+		from.first = last.first
 	}
 	d.byScope[from.scope] = from
 	return from

@@ -185,8 +185,8 @@ func (k *caller) giveBack(n int64, of *fleetpb.LeaseReply) {
 // next waits until the next second has begun.
 func next() { time.Sleep(time.Second - time.Duration(time.Now().Nanosecond())) }
 
-// TestAnEditOfTheScopeAdmitsOnce edits the scope at random moments, with changes of the
-// leader in between: while a window is open that one granted from, the other does not grant.
+// TestAnEditOfTheScopeAdmitsOnce edits the scope at random moments, or has the budget be created again with
+// windows of other lengths, with changes of the leader in between: while a window is open that one granted from, the other does not grant.
 // The budget's clock is another one, and no number of a window is served by both, except for
 // the windows that a leader before drew from.
 func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
@@ -198,6 +198,10 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 			world := federated(limited("shop", 1, 50, limiter.Second), "acme/checkout")
 			if rng.IntN(2) == 0 {
 				world = withRate(world, 1000, 3*limiter.Second)
+			}
+			again := federated(limited("shop", 1, 50, lengths[rng.IntN(len(lengths))]), "acme/checkout")
+			if rng.IntN(2) == 0 {
+				again = withRate(again, 1000, 5*limiter.Second)
 			}
 			b, terms := newShared(50), &memoryTerms{}
 			b.ahead = [...]time.Duration{0, time.Duration(rng.Int64N(int64(5*time.Second))) - 5*time.Second/2}[seed%2]
@@ -251,7 +255,7 @@ func TestAnEditOfTheScopeAdmitsOnce(t *testing.T) {
 					k = newCaller(t, terms, b, k.p)
 					maps.DeleteFunc(numbers, func(_ limiter.OpenWindow, by string) bool { return by == "budget" && b.ahead > 0 })
 				}
-				p := [...]policy.Policy{fleet, world}[rng.IntN(2)]
+				p := [...]policy.Policy{fleet, world, again}[rng.IntN(3)]
 				p.Generation = generation
 				k.edit(p)
 			}
@@ -293,24 +297,7 @@ func TestNoWindowCountsTwiceAfterAnEditOfTheScope(t *testing.T) {
 					if granted < 3 {
 						t.Errorf("%d of 6 seconds granted anything", granted)
 					}
-					accounting := newAccounting(time.Now().Add(-time.Minute))
-					h := audit.NewHolder("web-0-uid", "1")
-					config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{after}}, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					accounting.enforce(h, config, nil, false)
-					l := accounting.byName[types.NamespacedName{Namespace: "shop", Name: "checkout"}].limits["all"]
-					for i := range 6 {
-						now := time.Now().Add(time.Duration(i) * time.Second)
-						var rows []audit.Row
-						for index, n := range sums {
-							rows = append(rows, audit.Row{Windows: windowsOfSecond(index), Final: i > 0, Admitted: n})
-						}
-						l.Report(h, audit.Report{Generation: 2, Rows: rows}, now)
-						l.Advance(now)
-					}
-					if f := l.Figures(time.Now().Add(10 * time.Second)); f.Verdict == audit.Exceeded {
+					if f := audited(t, after, sums); f.Verdict == audit.Exceeded {
 						t.Errorf("sums %v: exceeded by %+v", sums, f.Overshoot)
 					}
 					for index, n := range sums {
@@ -322,6 +309,30 @@ func TestNoWindowCountsTwiceAfterAnEditOfTheScope(t *testing.T) {
 			})
 		}
 	}
+}
+
+// audited returns what the audit makes of a limit of the policy when it admitted that many units of each
+// second.
+func audited(t *testing.T, p policy.Policy, sums map[int64]int64) audit.Figures {
+	t.Helper()
+	accounting := newAccounting(time.Now().Add(-time.Minute))
+	h := audit.NewHolder("web-0-uid", "1")
+	config, err := newConfig(policy.Snapshot{Cluster: "test", Policies: []policy.Policy{p}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounting.enforce(h, config, nil, false)
+	l := accounting.byName[types.NamespacedName{Namespace: "shop", Name: "checkout"}].limits["all"]
+	for i := range 6 {
+		now := time.Now().Add(time.Duration(i) * time.Second)
+		var rows []audit.Row
+		for index, n := range sums {
+			rows = append(rows, audit.Row{Windows: windowsOfSecond(index), Final: i > 0, Admitted: n})
+		}
+		l.Report(h, audit.Report{Generation: p.Generation, Rows: rows}, now)
+		l.Advance(now)
+	}
+	return l.Figures(time.Now().Add(10 * time.Second))
 }
 
 // windowsOfSecond returns the windows of a row of that second.
