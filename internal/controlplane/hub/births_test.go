@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
+	"github.com/weir-dev/weir/pkg/policy"
 )
 
 const day = 24 * 3600 * limiter.Second
@@ -118,7 +119,7 @@ func TestBirthsThatAreLost(t *testing.T) {
 }
 
 // TestANewBudgetIsServedAtOnce keeps budgets of a day in a real API server: one that is
-// new, one that is deleted and applied again, one whose record somebody deletes, and one
+// new, one that is deleted and applied again, with one more rate, one whose record somebody deletes, and one
 // that this cluster was a member of before.
 func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	w := newWorld(t)
@@ -163,6 +164,8 @@ func TestANewBudgetIsServedAtOnce(t *testing.T) {
 	}
 	c = lead(false)
 	wants(c, budgetID, 4, 1, ledger.Amnesia)
+	p.Window *= 7 // a rate that it did not have
+	wants(c, policy.RateID(budgetID, p.Window), 1, 100, ledger.Granted)
 }
 
 // TestWhichMemoryABudgetMet is written to a real API server, by two processes that do not

@@ -139,6 +139,24 @@ func recordGone(w *world) measured {
 	return measured{"unserved": w.unserved(before), "healed": w.healed(all, to)}
 }
 
+// createdAgain deletes the budget, which the hub enters in the record, and creates it again.
+func createdAgain(w *world) measured {
+	w.pass(w.length() / 3)
+	before := w.answered()
+	w.hub.resign()
+	w.hub.journal.set(func(j *journal) {
+		for id, r := range j.records {
+			j.next++
+			j.records[id], j.versions[id] = r.Ceased(), j.next
+		}
+	})
+	w.pass(w.length() / 6)
+	w.hub.elect()
+	from := w.at()
+	w.pass(15 * w.length())
+	return measured{"unserved": w.unserved(before), "healed": w.healed(all, from)}
+}
+
 // replaced moves the budget to another hub: it is deleted in the old one first.
 func replaced(w *world) measured {
 	w.pass(w.length() / 3)
@@ -256,6 +274,15 @@ var leaderRows = []row{
 		heals:   "{healed} afterwards, with the next window",
 		figures: figures{"unserved": exactly(1, "windows"), "healed": atMost(9, "s")},
 		prove:   recordGone,
+	},
+	{
+		id:      "hub-created-again",
+		fault:   "The budget is deleted in its hub and created again, in the same window",
+		does:    "Another hub may have kept it meanwhile, so it grants nothing of a window that was open then, as `Learning` says. A rate that it did not have before waits for nothing",
+		lost:    "{unserved}, the open one",
+		heals:   "{healed} after it was created again, with the next window",
+		figures: figures{"unserved": exactly(1, "windows"), "healed": atMost(9, "s")},
+		prove:   createdAgain,
 	},
 	{
 		id:      "hub-replaced",
