@@ -30,7 +30,7 @@ SEALED := $(TOOLS)/sealed
 
 # Packages without goroutines of their own, or whose goroutines run one at a time, whose searches the
 # race detector would only slow down.
-PURE := ./pkg/limiter ./pkg/store/journal ./pkg/policy/revision ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/keys ./internal/proof/explore/leaders ./internal/proof/simulate ./internal/proof/versions
+PURE := ./pkg/limiter ./pkg/store/journal ./pkg/policy/revision ./pkg/twotier/account ./internal/controlplane/audit ./internal/controlplane/audit/budgetaudit ./internal/controlplane/audit/meter ./internal/controlplane/audit/poolaudit ./internal/proof/explore ./internal/proof/explore/pools ./internal/proof/explore/federation ./internal/proof/explore/keys ./internal/proof/explore/rates ./internal/proof/explore/leaders ./internal/proof/simulate ./internal/proof/versions
 
 # Lists of cached objects are not copied. With this client-go panics where code changes one.
 test-unit test-fleet test-fleet-more test-upgrade test-autoscaling: export KUBE_CACHE_MUTATION_DETECTOR := true
