@@ -164,6 +164,9 @@ func TestFurtherRatesAreBudgetsOfTheirOwn(t *testing.T) {
 		t.Errorf("the first rate knows of (-want +got):\n%s", diff)
 	}
 	hash := one.Params.Overrides[0].Hash
+	if diff := cmp.Diff([]ledger.Override{{Hash: hash, Limit: 5, Block: 1}}, one.Params.Overrides); diff != "" {
+		t.Errorf("an override of the first rate (-want +got):\n%s", diff)
+	}
 	want := one.Params
 	want.Limit, want.Window, want.Block, want.Others = 10000, day, 1000, nil
 	want.Overrides = []ledger.Override{{Hash: hash, Limit: 10000, Block: 1000}}
