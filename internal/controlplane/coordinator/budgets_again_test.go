@@ -76,11 +76,11 @@ func TestNoWindowCountsTwiceWhenABudgetIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestUnitsOfTheStoreDoNotGoToABudgetCreatedAgain, whose clock shows the window that they are of.
+// TestUnitsOfTheStoreDoNotGoToABudgetCreatedAgain, whose clock does not show the window yet that they are of.
 func TestUnitsOfTheStoreDoNotGoToABudgetCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared(10)
-		b.ahead = -time.Second
+		b.ahead = -2 * time.Second
 		k := newCaller(t, &memoryTerms{}, b, limited("shop", 1, 10, limiter.Second))
 		defer k.end()
 		time.Sleep(10*time.Second - time.Duration(time.Now().UnixNano()%int64(10*time.Second)))
@@ -95,6 +95,24 @@ func TestUnitsOfTheStoreDoNotGoToABudgetCreatedAgain(t *testing.T) {
 		k.giveBack(5, stored)
 		if stored.GetGranted() != 5 || b.returned != before {
 			t.Errorf("of %d units of the store %d went to the budget", stored.GetGranted(), b.returned-before)
+		}
+	})
+}
+
+// TestUnitsGoBackToABudgetCreatedAgain, in windows of its new length.
+func TestUnitsGoBackToABudgetCreatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared(50)
+		k := newCaller(t, &memoryTerms{}, b, drawing(1, 10*limiter.Second))
+		defer k.end()
+		next()
+		k.take(1)
+		k.edit(drawing(2, limiter.Second))
+		k.take(1)
+		next()
+		k.giveBack(2, k.take(5))
+		if b.returned != 2 {
+			t.Errorf("%d units were given back, want 2", b.returned)
 		}
 	})
 }
