@@ -31,7 +31,7 @@ func (t *term) audit(ctx context.Context) {
 			t.noticePools(t.poolAccounting.advance(now)...)
 			t.counters.sweep(t.clock.Now())
 			sharing = t.showSharing(sharing)
-			t.bindings.sweep(t.clock.Now())
+			t.bindings.Sweep(t.clock.Now())
 			t.forgetRejected(now)
 			t.metrics.audit.Observe(time.Since(now).Seconds())
 		}

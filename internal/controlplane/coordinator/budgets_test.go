@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/bindings"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -100,23 +101,6 @@ func federated(p policy.Policy, id string) policy.Policy {
 func withRate(p policy.Policy, limit int64, window limiter.Micros) policy.Policy {
 	p.Limits[0].Rates = append(slices.Clone(p.Limits[0].Rates), limiter.Rate{Limit: limit, Window: window})
 	return p
-}
-
-// TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver, and the one after it, in which units may
-// come back.
-func TestALimitIsKnownToDrawUntilTheSentinelsWindowIsOver(t *testing.T) {
-	scope, rate := store.Scope{Limit: "l"}, limiter.Rate{Limit: 10, Window: limiter.Second}
-	d, open := newBindings(), rate.WindowAt(0)
-	ends := open.End().Add(5 * limiter.Second)
-	drawn := limiter.Windows{N: 1, Open: [limiter.MaxRates]limiter.OpenWindow{open}}
-	d.note(binding{scope: scope, rates: []limiter.Rate{rate}}, drawn, ends)
-	for now, want := range map[limiter.Instant]bool{ends.Add(limiter.Second) - 1: true, ends.Add(limiter.Second): false} {
-		d := &bindings{byScope: maps.Clone(d.byScope)}
-		d.sweep(now)
-		if _, known := d.last(scope); known != want {
-			t.Errorf("%d after the sentinel's window: known %t, want %t", now-ends, known, want)
-		}
-	}
 }
 
 // A caller is a term with a session, without a server.
@@ -453,7 +437,7 @@ func TestUnitsGoBackToEachRate(t *testing.T) {
 		}
 		next()
 		k.giveBack(2, k.take(5))
-		if b.returned != 2 || b.back.N != 2 || b.back.Open[1].Index != noWindow {
+		if b.returned != 2 || b.back.N != 2 || b.back.Open[1].Index != bindings.NoWindow {
 			t.Errorf("%d units went back to %+v, want 2 to the second alone", b.returned, b.back)
 		}
 		time.Sleep(10 * time.Second)
@@ -622,12 +606,5 @@ func TestWhatIsRefusedGoesBack(t *testing.T) {
 	want := limiter.Command{Op: limiter.Return, Want: 7, Tenant: "gold", Windows: granted.Windows, At: granted.Now}
 	if diff := cmp.Diff([]limiter.Command{want}, back); diff != "" {
 		t.Errorf("given back (-want +got):\n%s", diff)
-	}
-}
-
-func TestTheSentinelIsAsOldAsTheLimit(t *testing.T) {
-	p := limiter.Params{Rates: []limiter.Rate{{Limit: 5, Window: limiter.Second}}, Since: 7, Generation: 8}
-	if got := sentinel(p); got.Since != 7 || got.Generation != 8 || got.Rates[0].Window != limiter.Second {
-		t.Errorf("the sentinel is %+v", got)
 	}
 }

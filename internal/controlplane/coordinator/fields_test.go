@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/audit"
 	"github.com/weir-dev/weir/internal/controlplane/audit/poolaudit"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/bindings"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
@@ -260,7 +261,7 @@ func TestTheErrorOfADecisionIsOfItsLimit(t *testing.T) {
 		t.Errorf("what is not served fails with %+v", err)
 	}
 	away := errors.New("away")
-	tm := &term{bindings: newBindings()}
+	tm := &term{bindings: bindings.NewSet()}
 	for _, budget := range []*policy.BudgetRef{nil, {ID: "i"}} {
 		want := store.UnavailableError{Store: "s", Cause: away}
 		if budget != nil {

@@ -85,7 +85,7 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 		if !s.asyncThrough(limit.gateway, func() { answer(nil) }) {
 			answer(unavailable("%d leases of this sidecar wait for the store of policy %s already", maxThrough, limit.scope.Policy))
 		}
-	case t.bindings.may(limit) || limit.params.Retention.Durable:
+	case t.mayDraw(limit) || limit.params.Retention.Durable:
 		s.async(ctx, func() { answer(nil) })
 	default:
 		answer(nil)
@@ -111,7 +111,7 @@ func (t *term) lease(ctx context.Context, limit *published, err error, r *fleetp
 	} else {
 		t.metrics.leases.WithLabelValues(res.Reason.String()).Inc()
 		fillLease(reply, &res)
-		if limit.gateway != "" && !limit.clocks || limit.gateway == "" && !t.bindings.may(limit) {
+		if limit.gateway != "" && !limit.clocks || limit.gateway == "" && !t.mayDraw(limit) {
 			reply.ClockMicros = int64(res.Now)
 		}
 	}
@@ -176,7 +176,7 @@ func (t *term) applyThrough(ctx context.Context, limit *published, r *fleetpb.Le
 // limits that draw from it: the others of the holder need nothing but this controller.
 func (t *term) ofLimit(limit *published, err error) error {
 	outage, ok := errors.AsType[*store.UnavailableError](err)
-	if !ok || !t.bindings.may(limit) {
+	if !ok || !t.mayDraw(limit) {
 		return err
 	}
 	return &store.UnavailableError{Store: outage.Store, Cause: outage.Cause, Part: limit.scope}

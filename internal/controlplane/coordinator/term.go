@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/bindings"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
@@ -57,7 +58,7 @@ type term struct {
 	poolAccounting *poolAccounting
 	budgets        Budgets
 	gateways       Gateways
-	bindings       *bindings
+	bindings       *bindings.Set
 	absences       *absence.Tracker
 	// roll is held to read while it changes who is counted as a holder of what, and to write
 	// while holders are counted.
@@ -128,7 +129,7 @@ func newTerm(c *Coordinator, begun records.Handover, logger logr.Logger) *term {
 		poolAccounting: newPoolAccounting(),
 		budgets:        noBudgets{},
 		gateways:       noGateways{},
-		bindings:       newBindings(),
+		bindings:       bindings.NewSet(),
 		absences:       tracked,
 		tasks:          workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](retryAfter, retryAtMost)),
 		configs:        configs{},
