@@ -39,8 +39,7 @@ REGISTRY ?= registry.example.com/weir ## where `make release` publishes images a
 
 .PHONY: release
 release: assets chart-files $(TOOLS)/.helm ## Write all that a release of VERSION publishes into dist/release; RELEASE_FLAGS=-push pushes images and chart to REGISTRY
-	@[ "$(VERSION)" = "$$(git describe --tags --always --dirty)" ] || [[ "$(VERSION)" == *-* ]] || { \
-		echo "release: the checkout is $$(git describe --tags --always --dirty), not $(VERSION): tag a commit $(VERSION), or name a version like $(VERSION)-rc.1 to try it" >&2; exit 1; }
+	@hack/tagged.sh $(VERSION)
 	@$(MAKE) images plugins
 	@KUBECTL=$(ASSETS)/kubectl go -C hack/image run ./release -version $(VERSION) -registry $(REGISTRY) -images $(IMAGES) $(RELEASE_FLAGS)
 
