@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,14 +19,15 @@ type program struct {
 	pkg     string // main package
 	tags    string
 	version string
+	system  string // that it runs on, Linux where it is empty
 }
 
 // base is the name of the program, which that of its package's directory is.
 func (p *program) base() string { return path.Base(p.pkg) }
 
-// environment is that of go commands for Linux on an architecture.
-func environment(architecture string) []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0")
+// environment is that of go commands for an architecture.
+func (p *program) environment(architecture string) []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+cmp.Or(p.system, "linux"), "GOARCH="+architecture, "GOAMD64=v1", "GOARM64=v8.0")
 }
 
 // build writes a static binary for Linux on an architecture to a file.
@@ -33,7 +35,7 @@ func (p *program) build(ctx context.Context, architecture, file string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", p.tags,
 		"-ldflags", "-s -w -buildid= -X "+versionVariable+"="+p.version, "-o", file, p.pkg)
 	command.Dir = p.source
-	command.Env = environment(architecture)
+	command.Env = p.environment(architecture)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("go build %s for linux/%s: %w", p.pkg, architecture, err)

@@ -13,4 +13,10 @@
 // It writes NAME, an OCI layout with an index of all architectures, as `skopeo copy` or
 // `crane push` take it, and NAME.tar, an archive of this machine's architecture, as
 // `docker load` and `ctr images import` take it.
+//
+// Programs that are passed on without an image need the licences of what they contain, too:
+//
+//	go -C hack/image run . licences ../../dist/plugins/kubectl-weir_linux_amd64
+//
+// writes kubectl-weir_linux_amd64.licences beside the program.
 package main

@@ -37,6 +37,9 @@ type order struct {
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	if len(args) > 0 && args[0] == "licences" {
+		return licences(ctx, args[1:], errOut)
+	}
 	o, err := parse(args, errOut)
 	if err != nil {
 		return err

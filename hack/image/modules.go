@@ -98,11 +98,11 @@ func (p *program) note(found map[string]*module, l *listedModule) string {
 func (p *program) ask(ctx context.Context, architecture string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = p.source
-	command.Env = environment(architecture)
+	command.Env = p.environment(architecture)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go %s for linux/%s: %w", args[0], architecture, err)
+		return nil, fmt.Errorf("go %s for %s/%s: %w", args[0], cmp.Or(p.system, "linux"), architecture, err)
 	}
 	return out, nil
 }

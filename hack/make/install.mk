@@ -38,6 +38,7 @@ plugins: ## Build kubectl-weir into dist/plugins, for each of PLATFORMS
 REGISTRY ?= registry.example.com/weir ## where `make release` publishes images and chart: a registry, and a path in it
 
 .PHONY: release
+	@go -C hack/image run . licences -source $(CURDIR) $(CURDIR)/dist/plugins/*
 release: assets chart-files $(TOOLS)/.helm ## Write all that a release of VERSION publishes into dist/release; RELEASE_FLAGS=-push pushes images and chart to REGISTRY
 	@hack/tagged.sh $(VERSION)
 	@$(MAKE) images plugins

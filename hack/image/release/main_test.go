@@ -66,11 +66,12 @@ func built(t *testing.T, directory, version string) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_windows_amd64.exe"), []byte("program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_linux_arm64"), []byte("a program"), 0o600); err != nil {
-		t.Fatal(err)
+	for file, content := range map[string]string{
+		"windows_amd64.exe": "program", "windows_amd64.licences": "all", "linux_arm64": "a program", "linux_arm64.licences": "more",
+	} {
+		if err := os.WriteFile(filepath.Join(directory, "kubectl-weir_"+file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return digests
 }
@@ -124,8 +125,8 @@ func TestAReleaseIsInstallableFromItsRegistry(t *testing.T) {
 	}
 
 	for platform, want := range map[string]*regexp.Regexp{
-		"windows_amd64": regexp.MustCompile(`^\S+ .* LICENSE\n-rwxr-xr-x .* 7 .* kubectl-weir\.exe\n$`),
-		"linux_arm64":   regexp.MustCompile(`^\S+ .* LICENSE\n-rwxr-xr-x .* 9 .* kubectl-weir\n-rwxr-xr-x .* kubectl_complete-weir\n$`),
+		"windows_amd64": regexp.MustCompile(`^\S+ .* LICENSE\n-rw-r--r-- .* 3 .* THIRD-PARTY-LICENSES\n-rwxr-xr-x .* 7 .* kubectl-weir\.exe\n$`),
+		"linux_arm64":   regexp.MustCompile(`^\S+ .* LICENSE\n-rw-r--r-- .* 4 .* THIRD-PARTY-LICENSES\n-rwxr-xr-x .* 9 .* kubectl-weir\n-rwxr-xr-x .* kubectl_complete-weir\n$`),
 	} {
 		archive, err := exec.CommandContext(t.Context(), "tar", "-tzvf", filepath.Join(out, "kubectl-weir_"+platform+".tar.gz")).CombinedOutput()
 		if err != nil || !want.Match(archive) {

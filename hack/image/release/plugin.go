@@ -11,28 +11,37 @@ import (
 	"strings"
 )
 
-// completer has kubectl complete the plugin's arguments.
-const completer = "kubectl_complete-weir"
+const (
+	// completer has kubectl complete the plugin's arguments.
+	completer = "kubectl_complete-weir"
+	// others has the licences and notices of all modules that the program contains.
+	others = "THIRD-PARTY-LICENSES"
+)
 
 // plugins packs each program of -plugins, such as kubectl-weir_linux_amd64, into an archive with
-// the licence and, but for Windows, the completer. Two archives of the same files are the same.
+// the licences and, but for Windows, the completer. Two archives of the same files are the same.
 func (r *release) plugins(context.Context, []build) error {
-	files, err := filepath.Glob(filepath.Join(r.programs, "kubectl-weir_*"))
+	texts, err := filepath.Glob(filepath.Join(r.programs, "kubectl-weir_*.licences"))
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("%s has no kubectl-weir_OS_ARCHITECTURE: run make plugins VERSION=%s", r.programs, r.version)
+	if len(texts) == 0 {
+		return fmt.Errorf("%s has no kubectl-weir_OS_ARCHITECTURE.licences: run make plugins VERSION=%s", r.programs, r.version)
 	}
-	for _, file := range files {
-		platform := strings.TrimSuffix(filepath.Base(file), ".exe")
-		name := "kubectl-weir" + filepath.Ext(file)
-		files := map[string]string{
-			name: file, "LICENSE": filepath.Join(r.source, "LICENSE"), completer: filepath.Join(r.source, "cmd", "kubectl-weir", completer),
+	for _, licences := range texts {
+		platform := strings.TrimSuffix(filepath.Base(licences), ".licences")
+		suffix := ""
+		if strings.Contains(platform, "_windows_") {
+			suffix = ".exe"
 		}
-		names := []string{"LICENSE", name, completer}
-		if filepath.Ext(file) == ".exe" { // it is a script of a Unix shell
-			names = names[:2]
+		name := "kubectl-weir" + suffix
+		files := map[string]string{
+			name: filepath.Join(r.programs, platform+suffix), others: licences,
+			"LICENSE": filepath.Join(r.source, "LICENSE"), completer: filepath.Join(r.source, "cmd", "kubectl-weir", completer),
+		}
+		names := []string{"LICENSE", others, name, completer}
+		if suffix != "" { // it is a script of a Unix shell
+			names = names[:3]
 		}
 		if err := pack(filepath.Join(r.out, platform+".tar.gz"), files, names); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
@@ -56,7 +65,7 @@ func pack(to string, files map[string]string, names []string) (err error) {
 			return err
 		}
 		mode := int64(0o755)
-		if name == "LICENSE" {
+		if name == "LICENSE" || name == others {
 			mode = 0o644
 		}
 		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}); err != nil {
