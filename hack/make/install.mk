@@ -16,7 +16,11 @@ install-manifest: assets ## Write dist/install.yaml, all that config/default ins
 
 .PHONY: chart
 chart: chart-files $(TOOLS)/.helm ## Pack charts/weir into dist/, with images of VERSION
-	@helm package charts/weir --app-version $(VERSION) --destination dist
+	@helm package charts/weir --version $(CHART_VERSION) --app-version $(VERSION) --destination dist
+
+# Helm takes semantic versions only. A clone without tags has a VERSION such as 0123456, which is
+# not one behind a hyphen either: a number there begins with no zero.
+CHART_VERSION = $(if $(filter v%,$(VERSION)),$(VERSION:v%=%),0.0.0-g$(VERSION))
 
 # The chart holds copies, because Helm reads nothing outside of it.
 .PHONY: chart-files
@@ -34,11 +38,11 @@ plugins: ## Build kubectl-weir into dist/plugins, for each of PLATFORMS
 		echo "building kubectl-weir for $$platform"; \
 		CGO_ENABLED=0 GOOS=$$os GOARCH=$$architecture go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/weir-dev/weir/internal/version.built=$(VERSION)" \
 			-o dist/plugins/kubectl-weir_$${os}_$${architecture}$$suffix ./cmd/kubectl-weir; done
+	@go -C hack/image run . licences -source $(CURDIR) $(CURDIR)/dist/plugins/*
 
 REGISTRY ?= registry.example.com/weir ## where `make release` publishes images and chart: a registry, and a path in it
 
 .PHONY: release
-	@go -C hack/image run . licences -source $(CURDIR) $(CURDIR)/dist/plugins/*
 release: assets chart-files $(TOOLS)/.helm ## Write all that a release of VERSION publishes into dist/release; RELEASE_FLAGS=-push pushes images and chart to REGISTRY
 	@hack/tagged.sh $(VERSION)
 	@$(MAKE) images plugins
