@@ -14,7 +14,7 @@ kind-install: $(TOOLS)/.helm ## Build Weir's images and a sample app's, load the
 	@go run ./hack/kind load -name $(KIND_NAME) $(IMAGES)/weir-controller.tar $(IMAGES)/weir-sidecar.tar $(IMAGES)/weir-sample-app.tar
 	@KUBECONFIG=$$(go run ./hack/kind kubeconfig -name $(KIND_NAME)) helm upgrade weir charts/weir --install \
 		--namespace weir-system --create-namespace --wait \
-		--set images.controller.tag=$(VERSION) --set images.sidecar.tag=$(VERSION)
+		--set-string images.controller.tag=$(VERSION),images.sidecar.tag=$(VERSION)
 
 .PHONY: test-kind
 test-kind: ## Prove that pods of several nodes and of two clusters reach each other (some minutes)

@@ -29,7 +29,7 @@ func (s *site) install(ctx context.Context, address string) {
 	Expect(tag).NotTo(BeEmpty(), imagesVersion+" is not set: run the suite with `make e2e`")
 	s.helm(ctx, "install", release, filepath.Join(root, "charts", "weir"),
 		"--namespace", system, "--create-namespace", "--wait", "--timeout", "2m",
-		"--set", "images.controller.tag="+tag, "--set", "images.sidecar.tag="+tag,
+		"--set-string", "images.controller.tag="+tag+",images.sidecar.tag="+tag, // a commit may be all digits
 		"--set", "controller.clusterName="+s.name,
 		"--set", "hub.serviceType=NodePort", "--set", "controller.federationSANs={"+address+"}")
 }
