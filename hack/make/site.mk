@@ -12,8 +12,9 @@ site: $(SITE)/node_modules ## Render the documentation of VERSION into dist/site
 	@cd $(SITE) && SITE_VERSION=$(VERSION) SITE_BASE=$(SITE_BASE) SITE_OUT=$(CURDIR)/dist/site node_modules/.bin/vitepress build pages
 	@go run ./hack/site check -dir dist/site -base $(SITE_BASE)
 
-# Pages link to the sources of a release by its tag, and else to those of main.
-SITE_REF = $(if $(filter v%,$(VERSION)),$(if $(findstring -g,$(VERSION)),main,$(VERSION)),main)
+# Pages link to the sources of a release by its tag, and else to those of main: a candidate needs
+# no tag, and what `git describe` prints of other commits is none.
+SITE_REF = $(if $(filter v%,$(VERSION)),$(if $(findstring -,$(VERSION)),main,$(VERSION)),main)
 
 $(SITE)/node_modules: hack/site/package.json hack/site/package-lock.json
 	@command -v npm >/dev/null || hack/deps.sh npm
