@@ -3,8 +3,8 @@
 //
 //	go -C hack/image run ./release -version v0.1.0 -registry registry.example.com/weir [-push]
 //
-// Without -push nothing leaves the machine. A version such as v0.1.0-rc.1 takes its notes from
-// what the changelog has under Unreleased.
+// Without -push nothing leaves the machine. A version such as v0.2.0-rc.1 has the notes of 0.2.0,
+// or what the changelog has under Unreleased before there are any.
 package main
 
 import (

@@ -14,17 +14,25 @@ import (
 // sources is where the notes link to files of the repository: a page of releases has none beside it.
 const sources = "https://github.com/weir-dev/weir/blob/"
 
+// behind matches what `git describe` prints of commits behind a tag, whose section has none of
+// their changes.
+var behind = regexp.MustCompile(`-\d+-g[0-9a-f]+(-dirty)?$`)
+
 // notes writes what the changelog says of the version.
 func (r *release) notes(context.Context, []build) error {
 	text, err := os.ReadFile(filepath.Join(r.source, "CHANGELOG.md"))
 	if err != nil {
 		return err
 	}
-	title, ref := strings.TrimPrefix(r.version, "v"), r.version
-	if strings.Contains(title, "-") {
-		title, ref = "Unreleased", "main" // a candidate needs no tag
-	}
+	title, _, candidate := strings.Cut(strings.TrimPrefix(r.version, "v"), "-")
+	ref := r.version
 	section, err := sectionOf(string(text), title)
+	if candidate {
+		ref = "main" // it needs no tag
+		if err != nil || behind.MatchString(r.version) {
+			section, err = sectionOf(string(text), "Unreleased")
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("CHANGELOG.md: %w", err)
 	}

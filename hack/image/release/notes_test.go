@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -26,5 +28,32 @@ func TestLinked(t *testing.T) {
 	want := "See [a](https://github.com/weir-dev/weir/blob/v0.1.0/docs/a.md#b), [`c`](https://github.com/weir-dev/weir/blob/v0.1.0/c) and [d](https://example.com/d).\n"
 	if got := linked(text, "v0.1.0"); got != want {
 		t.Errorf("linked = %q, want %q", got, want)
+	}
+}
+
+// TestNotesOfACandidate: of its version, and before that has a section, of what is not released.
+func TestNotesOfACandidate(t *testing.T) {
+	source, out := t.TempDir(), t.TempDir()
+	const log = "# Changelog\n\n## Unreleased\n\nNothing yet.\n\n## 0.1.0 (2026-11-30)\n\nFirst, see [a](a.md).\n"
+	if err := os.WriteFile(filepath.Join(source, "CHANGELOG.md"), []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{
+		"v0.1.0":                  "First, see [a](" + sources + "v0.1.0/a.md).\n",
+		"v0.1.0-rc.1":             "First, see [a](" + sources + "main/a.md).\n",
+		"v0.2.0-rc.1":             "Nothing yet.\n",
+		"v0.1.0-12-gabc1234":      "Nothing yet.\n",
+		"v0.1.0-2-g1234567-dirty": "Nothing yet.\n",
+	} {
+		r := &release{version: version, source: source, out: out}
+		if err := r.notes(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, filepath.Join(out, "notes.md")); got != want {
+			t.Errorf("the notes of %s are %q, want %q", version, got, want)
+		}
+	}
+	if err := (&release{version: "v0.2.0", source: source, out: out}).notes(t.Context(), nil); err == nil {
+		t.Error("a version without a section has notes")
 	}
 }
