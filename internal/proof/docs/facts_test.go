@@ -27,6 +27,7 @@ var foreign = map[string]string{
 	"spec.version": "a plugin of krew",
 	"server-side":  "kubectl apply", "delete-emptydir-data": "kubectl drain", "type": "kubectl patch", "for": "kubectl wait", "context": "kubectl",
 	"manifest":       "kubectl krew",
+	"archive":        "kubectl krew",
 	"take-ownership": "helm", "set": "helm",
 	"admission-control-config-file": "an API server",
 	"weir.dev/v1alpha1":             "a version",
