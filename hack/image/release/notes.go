@@ -36,8 +36,15 @@ func (r *release) notes(context.Context, []build) error {
 	if err != nil {
 		return fmt.Errorf("CHANGELOG.md: %w", err)
 	}
-	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(linked(section, ref)), 0o644)
+	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(linked(unwrapped(section), ref)), 0o644)
 }
+
+// wrapped matches a break within a paragraph or an item of a list.
+var wrapped = regexp.MustCompile(`([^\n])\n *([^\s#|*-])`)
+
+// unwrapped has each paragraph and each item in a line of its own: the page of a release shows
+// every break. The text has no blocks of code.
+func unwrapped(text string) string { return wrapped.ReplaceAllString(text, "$1 $2") }
 
 // inside matches links to files, which have no colon.
 var inside = regexp.MustCompile(`\]\(([^):]+)\)`)

@@ -57,3 +57,11 @@ func TestNotesOfACandidate(t *testing.T) {
 		t.Error("a version without a section has notes")
 	}
 }
+
+func TestUnwrapped(t *testing.T) {
+	const text = "One,\ntwo.\n\n### Three\n\nFour\n`five`.\n\n- Six\n  [seven](a.md).\n- Eight.\n\n| nine |\n|---|\n| ten |\n"
+	const want = "One, two.\n\n### Three\n\nFour `five`.\n\n- Six [seven](a.md).\n- Eight.\n\n| nine |\n|---|\n| ten |\n"
+	if got := unwrapped(text); got != want {
+		t.Errorf("unwrapped = %q, want %q", got, want)
+	}
+}
