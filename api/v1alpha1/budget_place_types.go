@@ -16,10 +16,10 @@ type BudgetHub struct {
 
 // BudgetCoordinator says where a budget is kept.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, redis.cluster or redis.rest"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
+// +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Postgres' || has(self.postgres)",fieldPath=".postgres",reason=FieldValueRequired,message="type Postgres needs a server: set postgres.address and postgres.database"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Kubernetes' || !has(self.blockPercent)",fieldPath=".blockPercent",reason=FieldValueForbidden,message="blockPercent is read only with type Kubernetes: remove it, or set type to Kubernetes"
+// +kubebuilder:validation:XValidation:rule="!has(self.postgres) || self.type == 'Postgres'",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
+// +kubebuilder:validation:XValidation:rule="!has(self.blockPercent) || self.type == 'Kubernetes'",fieldPath=".blockPercent",reason=FieldValueForbidden,message="blockPercent is read only with type Kubernetes: remove it, or set type to Kubernetes"
 type BudgetCoordinator struct {
 	// type names the kind of coordinator.
 	// Kubernetes, the default, makes this cluster the hub: its leading controller
@@ -67,7 +67,7 @@ const (
 
 // BudgetEscrow says where a cluster keeps what it was granted.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, redis.cluster or redis.rest"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
+// +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 type BudgetEscrow struct {
 	// type names the kind of escrow.
 	// Controller, the default, keeps the units in the memory of the leading

@@ -79,7 +79,7 @@ type Lease struct {
 // LeaseSize says how many credits one lease asks for. No lease asks for more
 // than the limit, and a request that costs more than the size leases its cost.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || has(self.batch)",fieldPath=".batch",reason=FieldValueRequired,message="type Fixed needs a size: set batch, such as 100, or set type to Adaptive"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Fixed' || !has(self.batch)",fieldPath=".batch",reason=FieldValueForbidden,message="batch is read only with type Fixed: set type to Fixed, or set min and max instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.batch) || self.type == 'Fixed'",fieldPath=".batch",reason=FieldValueForbidden,message="batch is read only with type Fixed: set type to Fixed, or set min and max instead"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.min)",fieldPath=".min",reason=FieldValueForbidden,message="min is read only with types Adaptive and Predictive: remove it, or change type"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.max)",fieldPath=".max",reason=FieldValueForbidden,message="max is read only with types Adaptive and Predictive: remove it, or change type"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Fixed' || (has(self.min) ? self.min : 1) <= (has(self.max) ? self.max : 10000)",fieldPath=".min",message="min is above max (by default 10000): lower min, or raise max"

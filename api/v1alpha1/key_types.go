@@ -7,7 +7,7 @@ type Key struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.type == b.type && (has(a.header) ? a.header.name.lowerAscii() : '') == (has(b.header) ? b.header.name.lowerAscii() : '') && (has(a.queryParam) ? a.queryParam.name : '') == (has(b.queryParam) ? b.queryParam.name : '') && (has(a.jwtClaim) ? [a.jwtClaim.claim, a.jwtClaim.header.lowerAscii()] : []) == (has(b.jwtClaim) ? [b.jwtClaim.claim, b.jwtClaim.header.lowerAscii()] : []) && (has(a.descriptor) ? a.descriptor.key : '') == (has(b.descriptor) ? b.descriptor.key : '') && (has(a.expression) ? a.expression : '') == (has(b.expression) ? b.expression : '')))",message="two parts have the same source: remove one"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 1 || self.all(a, self.exists_one(b, a.type == b.type && (has(a.header) ? a.header.name.lowerAscii() : '') == (has(b.header) ? b.header.name.lowerAscii() : '') && (has(a.queryParam) ? a.queryParam.name : '') == (has(b.queryParam) ? b.queryParam.name : '') && (has(a.jwtClaim) ? [a.jwtClaim.claim, a.jwtClaim.header.lowerAscii()] : []) == (has(b.jwtClaim) ? [b.jwtClaim.claim, b.jwtClaim.header.lowerAscii()] : []) && (has(a.descriptor) ? a.descriptor.key : '') == (has(b.descriptor) ? b.descriptor.key : '') && (has(a.expression) ? a.expression : '') == (has(b.expression) ? b.expression : '')))",message="two parts have the same source: remove one"
 	Parts []KeyPart `json:"parts"`
 
 	// onMissing says what happens to a request that lacks one of the parts, or has
@@ -33,15 +33,15 @@ type Key struct {
 
 // KeyPart is one source of a key.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Header' || has(self.header)",fieldPath=".header",reason=FieldValueRequired,message="type Header needs the header to take the value from: set header.name"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Header' || !has(self.header)",fieldPath=".header",reason=FieldValueForbidden,message="header is read only with type Header: remove it, or set type to Header"
+// +kubebuilder:validation:XValidation:rule="!has(self.header) || self.type == 'Header'",fieldPath=".header",reason=FieldValueForbidden,message="header is read only with type Header: remove it, or set type to Header"
 // +kubebuilder:validation:XValidation:rule="self.type != 'QueryParam' || has(self.queryParam)",fieldPath=".queryParam",reason=FieldValueRequired,message="type QueryParam needs the parameter to take the value from: set queryParam.name"
-// +kubebuilder:validation:XValidation:rule="self.type == 'QueryParam' || !has(self.queryParam)",fieldPath=".queryParam",reason=FieldValueForbidden,message="queryParam is read only with type QueryParam: remove it, or set type to QueryParam"
+// +kubebuilder:validation:XValidation:rule="!has(self.queryParam) || self.type == 'QueryParam'",fieldPath=".queryParam",reason=FieldValueForbidden,message="queryParam is read only with type QueryParam: remove it, or set type to QueryParam"
 // +kubebuilder:validation:XValidation:rule="self.type != 'JWTClaim' || has(self.jwtClaim)",fieldPath=".jwtClaim",reason=FieldValueRequired,message="type JWTClaim needs the claim to take the value from: set jwtClaim.claim"
-// +kubebuilder:validation:XValidation:rule="self.type == 'JWTClaim' || !has(self.jwtClaim)",fieldPath=".jwtClaim",reason=FieldValueForbidden,message="jwtClaim is read only with type JWTClaim: remove it, or set type to JWTClaim"
+// +kubebuilder:validation:XValidation:rule="!has(self.jwtClaim) || self.type == 'JWTClaim'",fieldPath=".jwtClaim",reason=FieldValueForbidden,message="jwtClaim is read only with type JWTClaim: remove it, or set type to JWTClaim"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Expression' || has(self.expression)",fieldPath=".expression",reason=FieldValueRequired,message="type Expression needs the expression whose value counts: set expression"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Expression' || !has(self.expression)",fieldPath=".expression",reason=FieldValueForbidden,message="expression is read only with type Expression: remove it, or set type to Expression"
+// +kubebuilder:validation:XValidation:rule="!has(self.expression) || self.type == 'Expression'",fieldPath=".expression",reason=FieldValueForbidden,message="expression is read only with type Expression: remove it, or set type to Expression"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Descriptor' || has(self.descriptor)",fieldPath=".descriptor",reason=FieldValueRequired,message="type Descriptor needs the entry to take the value from: set descriptor.key"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Descriptor' || !has(self.descriptor)",fieldPath=".descriptor",reason=FieldValueForbidden,message="descriptor is read only with type Descriptor: remove it, or set type to Descriptor"
+// +kubebuilder:validation:XValidation:rule="!has(self.descriptor) || self.type == 'Descriptor'",fieldPath=".descriptor",reason=FieldValueForbidden,message="descriptor is read only with type Descriptor: remove it, or set type to Descriptor"
 type KeyPart struct {
 	// type names what the value is taken from.
 	// Header takes the value of a request header.

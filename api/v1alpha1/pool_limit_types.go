@@ -35,8 +35,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.baseline)",fieldPath=".baseline",reason=FieldValueForbidden,message="type Fixed measures no latency: remove baseline, or set type to Gradient2"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.tolerancePercent)",fieldPath=".tolerancePercent",reason=FieldValueForbidden,message="type Fixed measures no latency: remove tolerancePercent, or set type to Gradient2"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Fixed' || !has(self.ignore)",fieldPath=".ignore",reason=FieldValueForbidden,message="type Fixed measures no latency: remove ignore, or set type to Gradient2"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Gradient2' || !has(self.smoothingPercent)",fieldPath=".smoothingPercent",reason=FieldValueForbidden,message="smoothingPercent is read only with type Gradient2: remove it, or set type to Gradient2"
-// +kubebuilder:validation:XValidation:rule="self.type == 'AIMD' || !has(self.backoffPercent)",fieldPath=".backoffPercent",reason=FieldValueForbidden,message="backoffPercent is read only with type AIMD: remove it, or set type to AIMD"
+// +kubebuilder:validation:XValidation:rule="!has(self.smoothingPercent) || self.type == 'Gradient2'",fieldPath=".smoothingPercent",reason=FieldValueForbidden,message="smoothingPercent is read only with type Gradient2: remove it, or set type to Gradient2"
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffPercent) || self.type == 'AIMD'",fieldPath=".backoffPercent",reason=FieldValueForbidden,message="backoffPercent is read only with type AIMD: remove it, or set type to AIMD"
 type PoolAlgorithm struct {
 	// type names how the limit is found.
 	// Gradient2, the default, moves it with the ratio of latency without load to
@@ -105,10 +105,10 @@ const (
 )
 
 // Baseline says how latency without load is known.
-// +kubebuilder:validation:XValidation:rule="self.type == 'Rolling' || !has(self.samples)",fieldPath=".samples",reason=FieldValueForbidden,message="samples is read only with type Rolling: remove it, or set type to Rolling"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Measured' || !has(self.interval)",fieldPath=".interval",reason=FieldValueForbidden,message="interval is read only with type Measured: remove it, or set type to Measured"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Measured' || !has(self.probeLimit)",fieldPath=".probeLimit",reason=FieldValueForbidden,message="probeLimit is read only with type Measured: remove it, or set type to Measured"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Measured' || !has(self.probeSamples)",fieldPath=".probeSamples",reason=FieldValueForbidden,message="probeSamples is read only with type Measured: remove it, or set type to Measured"
+// +kubebuilder:validation:XValidation:rule="!has(self.samples) || self.type == 'Rolling'",fieldPath=".samples",reason=FieldValueForbidden,message="samples is read only with type Rolling: remove it, or set type to Rolling"
+// +kubebuilder:validation:XValidation:rule="!has(self.interval) || self.type == 'Measured'",fieldPath=".interval",reason=FieldValueForbidden,message="interval is read only with type Measured: remove it, or set type to Measured"
+// +kubebuilder:validation:XValidation:rule="!has(self.probeLimit) || self.type == 'Measured'",fieldPath=".probeLimit",reason=FieldValueForbidden,message="probeLimit is read only with type Measured: remove it, or set type to Measured"
+// +kubebuilder:validation:XValidation:rule="!has(self.probeSamples) || self.type == 'Measured'",fieldPath=".probeSamples",reason=FieldValueForbidden,message="probeSamples is read only with type Measured: remove it, or set type to Measured"
 type Baseline struct {
 	// type names the way.
 	// Measured, the default, takes what pods measure while they hold their load

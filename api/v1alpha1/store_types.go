@@ -78,9 +78,9 @@ const (
 // Store says where what pods share is kept: the counters of a policy, the
 // shares of a pool.
 // +kubebuilder:validation:XValidation:rule="self.type != 'Redis' || has(self.redis)",fieldPath=".redis",reason=FieldValueRequired,message="type Redis needs a server: set redis.address to host:port, or redis.sentinel, redis.cluster or redis.rest"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Redis' || !has(self.redis)",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
+// +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",reason=FieldValueForbidden,message="redis is read only with type Redis: remove it, or set type to Redis"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Postgres' || has(self.postgres)",fieldPath=".postgres",reason=FieldValueRequired,message="type Postgres needs a server: set postgres.address and postgres.database"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
+// +kubebuilder:validation:XValidation:rule="!has(self.postgres) || self.type == 'Postgres'",fieldPath=".postgres",reason=FieldValueForbidden,message="postgres is read only with type Postgres: remove it, or set type to Postgres"
 type Store struct {
 	// type names the kind of store.
 	// Controller, the default, keeps it in the memory of the leading controller;
