@@ -167,7 +167,7 @@ func (r *ConcurrencyPoolReconciler) report(ctx context.Context, s *poolScope) (c
 	settling = unsettles(have, &next) || settling && c != redivided
 	before := s.pool.DeepCopy()
 	s.pool.Status = next
-	switch stale, err := writeStatus(ctx, r.Client, before, s.pool); {
+	switch stale, err := writeStatus(ctx, r.Client, before.Status.ObservedGeneration == 0, before, s.pool); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case stale:

@@ -129,7 +129,7 @@ func (r *FederatedBudgetReconciler) report(ctx context.Context, s *budgetScope) 
 	}
 	before := s.budget.DeepCopy()
 	s.budget.Status = next
-	switch stale, err := writeStatus(ctx, r.Client, before, s.budget); {
+	switch stale, err := writeStatus(ctx, r.Client, before.Status.ObservedGeneration == 0, before, s.budget); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case stale:

@@ -201,7 +201,7 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	}
 	before := s.policy.DeepCopy()
 	s.policy.Status = next
-	switch stale, err := writeStatus(ctx, r.Client, before, s.policy); {
+	switch stale, err := writeStatus(ctx, r.Client, unwritten(&before.Status), before, s.policy); {
 	case err != nil:
 		return ctrl.Result{}, err
 	case stale:
@@ -210,6 +210,11 @@ func (r *RateLimitPolicyReconciler) report(ctx context.Context, s *scope) (ctrl.
 	wrote(ctx, &r.memory, name, s.now, &next, &s.policy.Status)
 	record(r.Events, s.policy, "RateLimitPolicy", before.Status.Conditions, s.policy.Status.Conditions)
 	return ctrl.Result{RequeueAfter: s.again()}, nil
+}
+
+// unwritten reports whether no controller has written anything of a status.
+func unwritten(status *v1alpha1.RateLimitPolicyStatus) bool {
+	return status.ObservedGeneration == 0 && status.Reset == nil
 }
 
 // again is when the policy's figures are due; zero when there are none to come.

@@ -49,7 +49,7 @@ func (r *RateLimitPolicyReconciler) setBack(ctx context.Context, s *scope) error
 		failed(begun, "the counters move to another store: ask again when status.store.phase is Serving")
 	}
 	s.policy.Status.Reset = begun
-	switch stale, err := writeStatus(ctx, r.Client, before, s.policy); {
+	switch stale, err := writeStatus(ctx, r.Client, false, before, s.policy); {
 	case err != nil:
 		return err
 	case stale:

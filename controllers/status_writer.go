@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,20 +24,22 @@ const staleRetry = 200 * time.Millisecond
 // writeStatus writes the status that after has, and leaves in after the object as the API
 // server has it then. It reports true when the status was computed from an object that
 // changed or went meanwhile; then nothing is written.
+//
+// The first status of an object is sent whole, which the API server applies in less time
+// than a patch. Another one is a patch, which leaves fields that this version does not
+// know: a newer one may have led before.
 func writeStatus[T any, O interface {
 	*T
 	client.Object
-}](ctx context.Context, c client.Client, before, after O) (stale bool, err error) {
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	data, err := patch.Data(after)
-	if err != nil {
-		return false, fmt.Errorf("comparing the status with the one before: %w", err)
-	}
+}](ctx context.Context, c client.Client, first bool, before, after O) (stale bool, err error) {
 	// An answer read into after would leave there what the API server dropped.
 	answer := O(new(T))
-	answer.SetNamespace(after.GetNamespace())
-	answer.SetName(after.GetName())
-	switch err := c.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), data)); {
+	if first {
+		err = putStatus(ctx, c, after, answer)
+	} else {
+		err = patchStatus(ctx, c, before, after, answer)
+	}
+	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
@@ -43,6 +47,38 @@ func writeStatus[T any, O interface {
 	}
 	*after = *answer
 	return false, nil
+}
+
+// putStatus replaces the status by that of after, unless the object is another than after
+// meanwhile. The API server changes nothing else of it.
+func putStatus(ctx context.Context, c client.Client, after, answer client.Object) error {
+	kind, err := c.GroupVersionKindFor(after)
+	if err != nil {
+		return err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return err
+	}
+	whole := &unstructured.Unstructured{Object: fields} // into which an answer is read afresh
+	whole.SetGroupVersionKind(kind)
+	if err := c.Status().Update(ctx, whole); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Object, answer)
+}
+
+// patchStatus sends what is different in after, unless the object is another than before
+// meanwhile.
+func patchStatus(ctx context.Context, c client.Client, before, after, answer client.Object) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(after)
+	if err != nil {
+		return err
+	}
+	answer.SetNamespace(after.GetNamespace())
+	answer.SetName(after.GetName())
+	return c.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), data))
 }
 
 // How long a status stays as it was written, by what changed.

@@ -155,16 +155,24 @@ func counting(writes *atomic.Int64) client.NewClientFunc {
 		if err != nil {
 			return nil, err
 		}
+		counted := func(write func() error) error {
+			held.pass()
+			err := write()
+			if err == nil {
+				writes.Add(1)
+			}
+			return err
+		}
 		return interceptor.NewClient(base, interceptor.Funcs{
+			SubResourceUpdate: func(
+				ctx context.Context, c client.Client, resource string, object client.Object, options ...client.SubResourceUpdateOption,
+			) error {
+				return counted(func() error { return c.SubResource(resource).Update(ctx, object, options...) })
+			},
 			SubResourcePatch: func(
 				ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 			) error {
-				held.pass()
-				err := c.SubResource(resource).Patch(ctx, object, patch, options...)
-				if err == nil {
-					writes.Add(1)
-				}
-				return err
+				return counted(func() error { return c.SubResource(resource).Patch(ctx, object, patch, options...) })
 			},
 		}), nil
 	}

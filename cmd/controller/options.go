@@ -131,7 +131,7 @@ func parse(args []string, env func(string) string, out io.Writer) (options, erro
 	flags.StringVar(&o.policyMetrics, "policy-metrics", "Each", "`form` of the metrics of policies: Each has series of every policy and limit; Namespace has those of a namespace together, for thousands of policies")
 	flags.StringVar(&o.profileAddress, "profile-bind-address", "0", "`address` of /debug/pprof/, which says where CPU time and memory go; 0 turns it off. Access needs no authentication: bind 127.0.0.1")
 
-	flags.IntVar(&o.apiRequests, "api-requests", 200, "`number` of requests a second that the controller sends to the API server at most, twice as many at once; statuses and Events each have as many, and leader election has its own")
+	flags.IntVar(&o.apiRequests, "api-requests", 200, "`number` of requests a second that the controller sends to the API server at most, twice as many at once; first statuses, other statuses and Events each have as many, and leader election has its own")
 
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "elect one leader among the replicas; turn off only for a single replica")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a silent leader")
