@@ -12,7 +12,7 @@ import (
 const (
 	// balanceInterval is how often the growth of the heap is looked at.
 	balanceInterval = time.Second
-	// leastGrowth is what the heap grows by at least, in percent of its live objects.
+	// leastGrowth is what the heap grows by at least, in percent of what a collection scans.
 	leastGrowth = 25
 	// bytePrice is the part of a processor that a byte of memory is worth: 1.5 % for 10 MB.
 	bytePrice = 1.5e-9
@@ -57,6 +57,7 @@ type usage struct {
 	collecting float64 // seconds of a processor that could have done something else
 	cycles     float64
 	live       float64 // bytes that the last collection found
+	roots      float64 // bytes of stacks and of global variables, of which the heap grows by a percentage as well
 }
 
 func read() usage {
@@ -66,6 +67,8 @@ func read() usage {
 		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/cpu/classes/gc/total:cpu-seconds"},
 		{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
 	}
 	metrics.Read(samples)
 	return usage{
@@ -74,6 +77,7 @@ func read() usage {
 		live:       float64(samples[1].Value.Uint64()),
 		cycles:     float64(samples[2].Value.Uint64()),
 		collecting: samples[3].Value.Float64() - samples[4].Value.Float64(),
+		roots:      float64(samples[5].Value.Uint64() + samples[6].Value.Uint64()),
 	}
 }
 
@@ -105,7 +109,7 @@ func (g *growth) next(u usage) (percent int, changed bool) {
 	if g.cycle <= 0 || u.live <= 0 {
 		return g.now, false
 	}
-	best := 100 * math.Sqrt(g.cycle*g.rate/bytePrice) / u.live
+	best := 100 * math.Sqrt(g.cycle*g.rate/bytePrice) / (u.live + u.roots)
 	percent = int(min(max(best, leastGrowth), float64(g.most)))
 	if step := max(g.now/10, 1); percent > g.now-step && percent < g.now+step {
 		return g.now, false

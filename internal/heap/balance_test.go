@@ -45,6 +45,17 @@ func TestTheHeapGrowsByWhatCostsLeast(t *testing.T) {
 	}
 }
 
+// TestStacksAndGlobalsCount: the runtime has the heap grow by a percentage of them, too.
+func TestStacksAndGlobalsCount(t *testing.T) {
+	var p process
+	g := newGrowth(100, p.usage)
+	p.pass(1, 96*mb)
+	p.roots = 40 * mb
+	if got, _ := g.next(p.usage); got != 52 {
+		t.Errorf("the heap grows by %d %%, want 52: 63 %% of live objects", got)
+	}
+}
+
 // TestMoreCountsAtOnceAndLessLater: a burst has its room in the next interval, and keeps it for some.
 func TestMoreCountsAtOnceAndLessLater(t *testing.T) {
 	var p process
@@ -130,6 +141,9 @@ func TestAProcessIsRead(t *testing.T) {
 	after := read()
 	if n := after.allocated - before.allocated; n < 8<<20 || n > 16<<20 {
 		t.Errorf("%v bytes were allocated, want 8 MiB and a little", n)
+	}
+	if after.roots < 1<<10 {
+		t.Errorf("stacks and global variables have %v bytes", after.roots)
 	}
 	if after.live < 8<<20 || after.cycles <= before.cycles || after.collecting <= before.collecting || !after.at.After(before.at) {
 		t.Errorf("got %+v after %+v, want 8 MiB live, and one collection more", after, before)
