@@ -18,10 +18,10 @@ import (
 type knownPods struct{ cache client.Reader }
 
 // Sidecars returns the pods of a namespace, or of all for "", in which a sidecar may run:
-// those that have one and have not ended.
+// those that have one and have not ended. The cache shares its pods, which are only read.
 func (k knownPods) Sidecars(ctx context.Context, namespace string) ([]podauth.Identity, error) {
 	var pods corev1.PodList
-	err := k.cache.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.EnforcerLabel: "true"})
+	err := k.cache.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.EnforcerLabel: "true"}, client.UnsafeDisableDeepCopy)
 	var out []podauth.Identity
 	for i := range pods.Items {
 		pod := &pods.Items[i]
