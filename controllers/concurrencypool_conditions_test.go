@@ -261,8 +261,8 @@ func poolNamed(name string, created time.Time, selected map[string]string) v1alp
 }
 
 func TestWhichPodsAPoolLoses(t *testing.T) {
-	pod := func(name string, labels ...string) corev1.Pod {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{v1alpha1.EnforcerLabel: "true"}}}
+	pod := func(name string, labels ...string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{v1alpha1.EnforcerLabel: "true"}}}
 		p.Status.Phase = corev1.PodRunning
 		for _, label := range labels {
 			key, value, _ := strings.Cut(label, "=")
@@ -275,23 +275,23 @@ func TestWhichPodsAPoolLoses(t *testing.T) {
 	finishedPod.Status.Phase = corev1.PodSucceeded
 	type dividing struct {
 		others   []v1alpha1.ConcurrencyPool
-		selected []corev1.Pod
+		selected []*corev1.Pod
 		own      []string
 		conflict string // how it begins
 	}
 	tests := map[string]dividing{
-		"nobody else":    {selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
-		"a younger pool": {others: []v1alpha1.ConcurrencyPool{poolNamed("a-younger", now.Add(time.Second), nil)}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
-		"other pods":     {others: []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), map[string]string{"app": "db"})}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
-		"an older pool":  {others: []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), nil)}, selected: []corev1.Pod{pod("b", "app=web"), pod("a", "app=web")}, conflict: "pool older is older and applies to pods that both select: a, b;"},
+		"nobody else":    {selected: []*corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
+		"a younger pool": {others: []v1alpha1.ConcurrencyPool{poolNamed("a-younger", now.Add(time.Second), nil)}, selected: []*corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
+		"other pods":     {others: []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), map[string]string{"app": "db"})}, selected: []*corev1.Pod{pod("a", "app=web")}, own: []string{"a"}},
+		"an older pool":  {others: []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), nil)}, selected: []*corev1.Pod{pod("b", "app=web"), pod("a", "app=web")}, conflict: "pool older is older and applies to pods that both select: a, b;"},
 		"some of the pods": {
 			others:   []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), map[string]string{"tier": "front"})},
-			selected: []corev1.Pod{pod("a", "app=web", "tier=front"), pod("b", "app=web")}, own: []string{"b"},
+			selected: []*corev1.Pod{pod("a", "app=web", "tier=front"), pod("b", "app=web")}, own: []string{"b"},
 			conflict: "pool older is older and applies to pods that both select: a;",
 		},
 		"only pods that are finished": {
 			others:   []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), map[string]string{"tier": "front"})},
-			selected: []corev1.Pod{finishedPod, pod("b", "app=web")}, own: []string{"b"},
+			selected: []*corev1.Pod{finishedPod, pod("b", "app=web")}, own: []string{"b"},
 		},
 		"an older pool and no pod yet": {
 			others:   []v1alpha1.ConcurrencyPool{poolNamed("older", now.Add(-time.Second), nil)},
@@ -303,14 +303,14 @@ func TestWhichPodsAPoolLoses(t *testing.T) {
 		return p
 	}
 	tests["an older pool about some requests"] = dividing{
-		others: []v1alpha1.ConcurrencyPool{matching(poolNamed("older", now.Add(-time.Second), nil))}, selected: []corev1.Pod{pod("a", "app=web")}, own: []string{"a"},
+		others: []v1alpha1.ConcurrencyPool{matching(poolNamed("older", now.Add(-time.Second), nil))}, selected: []*corev1.Pod{pod("a", "app=web")}, own: []string{"a"},
 	}
 	var eight []v1alpha1.ConcurrencyPool
 	for i := range policy.MaxPools {
 		eight = append(eight, matching(poolNamed(fmt.Sprint("older-", i), now.Add(-time.Second), nil)))
 	}
 	tests["eight older pools"] = dividing{
-		others: eight, selected: []corev1.Pod{pod("a", "app=web")},
+		others: eight, selected: []*corev1.Pod{pod("a", "app=web")},
 		conflict: "8 older pools apply to pods that this one selects, too, and no more may: a; narrow",
 	}
 	for name, tc := range tests {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,7 +27,8 @@ import (
 // ConcurrencyPoolReconciler publishes pools to the fleet and reports what the fleet
 // acknowledged and measured. It runs on the leader only.
 type ConcurrencyPoolReconciler struct {
-	Client  client.Client // reads from a cache with CacheOptions
+	Client  client.Client   // reads from a cache with CacheOptions
+	Pods    cache.Informers // of that cache
 	Fleet   PoolFleet
 	Secrets Secrets
 	Events  Events
@@ -124,7 +126,7 @@ func (r *ConcurrencyPoolReconciler) gather(ctx context.Context, s *poolScope) er
 	if err != nil {
 		return err
 	}
-	selected, err := listPods(ctx, r.Client, s.pool.Namespace, &s.pool.Spec.PodSelector)
+	selected, err := listPods(ctx, r.Pods, s.pool.Namespace, &s.pool.Spec.PodSelector)
 	if err != nil {
 		return err
 	}

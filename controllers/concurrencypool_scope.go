@@ -42,15 +42,14 @@ type credentials struct {
 
 // divide takes those of the selected pods that the pool applies to, and notes to which
 // older pool it loses others, or would.
-func (s *poolScope) divide(selected []corev1.Pod, all []v1alpha1.ConcurrencyPool) {
-	var own []corev1.Pod
+func (s *poolScope) divide(selected []*corev1.Pod, all []v1alpha1.ConcurrencyPool) {
+	var own []*corev1.Pod
 	lost := make(map[string][]string) // pods, by the pool that applies to them
-	for i := range selected {
-		pod := &selected[i]
+	for _, pod := range selected {
 		winner, applies := s.place(resolve.Pools(all, pod.Namespace, pod.Labels))
 		switch {
 		case applies:
-			own = append(own, *pod)
+			own = append(own, pod)
 		case !selection.Finished(pod):
 			lost[winner] = append(lost[winner], pod.Name)
 		}

@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/weir-dev/weir/internal/controlplane/selection"
 )
@@ -31,16 +33,16 @@ type enforcer struct {
 
 // selectPods sorts selected pods into those that enforce and those that run past
 // that. Pods that are finished are neither.
-func selectPods(selected []corev1.Pod) pods {
+func selectPods(selected []*corev1.Pod) pods {
 	var p pods
 	for _, pod := range selected {
 		switch {
-		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && selection.HasSidecar(&pod):
+		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && selection.HasSidecar(pod):
 			p.leaving = append(p.leaving, enforcer{pod.Name, pod.UID, true})
-		case selection.Finished(&pod):
-		case selection.HasSidecar(&pod):
+		case selection.Finished(pod):
+		case selection.HasSidecar(pod):
 			p.enforcers = append(p.enforcers, enforcer{pod.Name, pod.UID, pod.Status.Phase == corev1.PodRunning})
-			if port := selection.PastSidecar(&pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
+			if port := selection.PastSidecar(pod); port != 0 && pod.Status.Phase == corev1.PodRunning {
 				p.exposed = append(p.exposed, fmt.Sprintf("%s (host port %d)", pod.Name, port))
 			}
 		case pod.Status.Phase == corev1.PodRunning:
@@ -54,15 +56,24 @@ func selectPods(selected []corev1.Pod) pods {
 }
 
 // listPods returns the pods of the namespace that are selected, from the cache, which
-// shares them: they are only read.
-func listPods(ctx context.Context, reader client.Reader, namespace string, selecting *metav1.LabelSelector) ([]corev1.Pod, error) {
+// shares them: they are only read. A client's list has a copy of each, of a KiB, also where
+// it makes no deep copies, and each reconciliation lists thousands.
+func listPods(ctx context.Context, from cache.Informers, namespace string, selecting *metav1.LabelSelector) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(selecting)
 	if err != nil {
 		return nil, fmt.Errorf("spec.podSelector: %w", err)
 	}
-	var list corev1.PodList
-	if err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	informer, err := from.GetInformer(ctx, &corev1.Pod{})
+	if err != nil {
 		return nil, fmt.Errorf("listing the selected pods: %w", err)
 	}
-	return list.Items, nil
+	indexed, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("listing the selected pods: their informer is a %T, which has no index", informer)
+	}
+	selected, err := corelisters.NewPodLister(indexed.GetIndexer()).Pods(namespace).List(selector)
+	if err != nil {
+		return nil, fmt.Errorf("listing the selected pods: %w", err)
+	}
+	return selected, nil
 }

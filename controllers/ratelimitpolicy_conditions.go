@@ -179,7 +179,7 @@ func (s *scope) unheard() []string {
 }
 
 // gone returns the UIDs of pods whose sidecar vanished and which run no more, ascending.
-func gone(limits []coordinator.LimitFigures, selected []corev1.Pod) []string {
+func gone(limits []coordinator.LimitFigures, selected []*corev1.Pod) []string {
 	var all []string
 	for _, l := range limits {
 		all = append(all, l.Vanished...)
@@ -190,8 +190,7 @@ func gone(limits []coordinator.LimitFigures, selected []corev1.Pod) []string {
 		return nil
 	}
 	running := make(map[string]bool, len(selected))
-	for i := range selected {
-		p := &selected[i]
+	for _, p := range selected {
 		running[string(p.UID)] = p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 	}
 	return slices.DeleteFunc(all, func(uid string) bool { return running[uid] })

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -34,9 +35,10 @@ const workers = 4
 // RateLimitPolicyReconciler publishes policies to the fleet and reports what the
 // fleet acknowledged and measured. It runs on the leader only.
 type RateLimitPolicyReconciler struct {
-	Client  client.Client // reads from a cache with CacheOptions
-	Cluster string        // as the flag --cluster-name calls it
-	IDs     resolve.IDs   // that budgets may have
+	Client  client.Client   // reads from a cache with CacheOptions
+	Pods    cache.Informers // of that cache
+	Cluster string          // as the flag --cluster-name calls it
+	IDs     resolve.IDs     // that budgets may have
 	Fleet   Fleet
 	Stores  StoreProbe
 	Secrets Secrets
@@ -131,7 +133,7 @@ func (r *RateLimitPolicyReconciler) gather(ctx context.Context, s *scope) error 
 	if s.judge(budgets); !s.accepted() {
 		return nil
 	}
-	selected, err := listPods(ctx, r.Client, s.policy.Namespace, &s.policy.Spec.PodSelector)
+	selected, err := listPods(ctx, r.Pods, s.policy.Namespace, &s.policy.Spec.PodSelector)
 	if err != nil {
 		return err
 	}

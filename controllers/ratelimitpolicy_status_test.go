@@ -211,8 +211,8 @@ func TestGuarantee(t *testing.T) {
 
 func TestSelectPods(t *testing.T) {
 	sidecar := map[string]string{v1alpha1.EnforcerLabel: "true"}
-	pod := func(name string, labels map[string]string, phase corev1.PodPhase) corev1.Pod {
-		return corev1.Pod{
+	pod := func(name string, labels map[string]string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-" + "x", Labels: labels},
 			Status:     corev1.PodStatus{Phase: phase},
 		}
@@ -225,28 +225,28 @@ func TestSelectPods(t *testing.T) {
 	exposed.Spec.InitContainers = []corev1.Container{{Name: "weir", Image: "weir", Ports: []corev1.ContainerPort{{ContainerPort: 15006}}}}
 	exposed.Namespace, exposed.ResourceVersion, exposed.DeletionTimestamp = "shop", "7", &metav1.Time{Time: now}
 	exposed.Annotations["other"], exposed.Spec.NodeName = "x", "node"
-	trimmed, err := trimPod(&exposed)
+	trimmed, err := trimPod(exposed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := *exposed.DeepCopy()
+	kept := exposed.DeepCopy()
 	delete(kept.Annotations, "other")
 	kept.Spec.NodeName, kept.Spec.Containers[0].Image, kept.Spec.InitContainers[0].Image = "", "", ""
-	if diff := cmp.Diff(&kept, trimmed); diff != "" {
+	if diff := cmp.Diff(kept, trimmed); diff != "" {
 		t.Errorf("trimPod keeps (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{"controller": "10.0.0.1", "app": ""} {
 		p := pod(name, map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": name}, corev1.PodRunning)
 		p.Status.PodIP = "10.0.0.1"
-		if kept, err := trimPod(&p); err != nil || kept.(*corev1.Pod).Status.PodIP != want {
+		if kept, err := trimPod(p); err != nil || kept.(*corev1.Pod).Status.PodIP != want {
 			t.Errorf("trimPod keeps of %s: %+v, %v; want the address %q", name, kept, err, want)
 		}
 	}
 	trimmed.(*corev1.Pod).DeletionTimestamp, exposed.DeletionTimestamp = nil, nil
-	starting := exposed
+	starting := exposed.DeepCopy()
 	starting.Name, starting.Status.Phase = "starting", corev1.PodPending
-	got := selectPods([]corev1.Pod{
-		*trimmed.(*corev1.Pod),
+	got := selectPods([]*corev1.Pod{
+		trimmed.(*corev1.Pod),
 		starting,
 		pod("running", sidecar, corev1.PodRunning),
 		pod("pending", sidecar, corev1.PodPending),

@@ -16,12 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -171,6 +174,8 @@ type reconciled struct {
 // ofEachKind returns a new object of each kind.
 func ofEachKind(c client.Client, now *clocktesting.FakePassiveClock) map[string]reconciled {
 	quietFleet, recorder := newFakeFleet(), events.NewFakeRecorder(100)
+	none := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{}, &corev1.Pod{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	pods := &informertest.FakeInformers{Scheme: clientgoscheme.Scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{corev1.SchemeGroupVersion.WithKind("Pod"): none}}
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "checkout"}
 	return map[string]reconciled{
 		"RateLimitPolicy": {
@@ -178,13 +183,13 @@ func ofEachKind(c client.Client, now *clocktesting.FakePassiveClock) map[string]
 				Limits: []v1alpha1.Limit{{Name: "all", Rates: []v1alpha1.Rate{{Limit: 1000, Window: "1s"}}}},
 			}},
 			&controllers.RateLimitPolicyReconciler{
-				Client: c, Cluster: cluster, Fleet: quietFleet, Stores: stores, Secrets: secrets, Events: recorder, Clock: now,
+				Client: c, Pods: pods, Cluster: cluster, Fleet: quietFleet, Stores: stores, Secrets: secrets, Events: recorder, Clock: now,
 			},
 			[2]string{`{"spec":{"mode":"Shadow"}}`, `{"spec":{"mode":"Enforce"}}`},
 		},
 		"ConcurrencyPool": {
 			&v1alpha1.ConcurrencyPool{ObjectMeta: meta, Spec: v1alpha1.ConcurrencyPoolSpec{Limit: v1alpha1.PoolLimit{Max: 4000}}},
-			&controllers.ConcurrencyPoolReconciler{Client: c, Fleet: quietFleet, Secrets: secrets, Events: recorder, Clock: now},
+			&controllers.ConcurrencyPoolReconciler{Client: c, Pods: pods, Fleet: quietFleet, Secrets: secrets, Events: recorder, Clock: now},
 			[2]string{`{"spec":{"limit":{"max":4001}}}`, `{"spec":{"limit":{"max":4002}}}`},
 		},
 		"FederatedBudget": {

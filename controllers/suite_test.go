@@ -141,8 +141,8 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 		return nil, err
 	}
 	events := mgr.GetEventRecorder("weir-controller")
-	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Cluster: cluster, IDs: ids, Fleet: fleet, Stores: stores, Secrets: secrets, Keys: keys, Events: events, Clock: clock}
-	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Fleet: fleet, Secrets: secrets, Events: events, Clock: clock}
+	policies := &controllers.RateLimitPolicyReconciler{Client: mgr.GetClient(), Pods: mgr.GetCache(), Cluster: cluster, IDs: ids, Fleet: fleet, Stores: stores, Secrets: secrets, Keys: keys, Events: events, Clock: clock}
+	pools := &controllers.ConcurrencyPoolReconciler{Client: mgr.GetClient(), Pods: mgr.GetCache(), Fleet: fleet, Secrets: secrets, Events: events, Clock: clock}
 	budgets := &controllers.FederatedBudgetReconciler{Client: mgr.GetClient(), Cluster: cluster, IDs: ids, Budgets: fleet, Events: events, Clock: clock}
 	return mgr, errors.Join(policies.SetupWithManager(mgr), pools.SetupWithManager(mgr), budgets.SetupWithManager(mgr))
 }

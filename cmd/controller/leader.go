@@ -61,6 +61,7 @@ func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprob
 	events := p.manager.GetEventRecorder("weir-controller")
 	policies := &controllers.RateLimitPolicyReconciler{
 		Client:  p.manager.GetClient(),
+		Pods:    p.manager.GetCache(),
 		Cluster: p.options.clusterName,
 		IDs:     p.options.budgetIDs,
 		Fleet:   fleet,
@@ -72,6 +73,7 @@ func (p *platform) reconcilers(fleet *coordinator.Coordinator, stores *storeprob
 	}
 	pools := &controllers.ConcurrencyPoolReconciler{
 		Client:  p.manager.GetClient(),
+		Pods:    p.manager.GetCache(),
 		Fleet:   fleet,
 		Secrets: p.secrets,
 		Events:  events,
