@@ -32,6 +32,8 @@ type poolScope struct {
 	observation coordinator.PoolObservation
 	credentials credentials
 	now         time.Time
+
+	enforcing *enforcement // of pods and observation, once enforcement was called
 }
 
 // credentials are those of the coordinator that a pool names.
@@ -163,15 +165,11 @@ func (s *poolScope) sessions() map[string]*coordinator.PoolSession {
 
 // enforcement returns the pods that have to enforce the pool.
 func (s *poolScope) enforcement() *enforcement {
-	sessions := s.sessions()
-	r := &enforcement{
-		kind: "pool", generation: s.pool.Generation, version: translate.Generation(s.pool),
-		pods: s.pods, sessions: make(map[string]*coordinator.Session, len(sessions)),
+	if s.enforcing == nil {
+		s.enforcing = newEnforcement("pool", s.pool.Generation, translate.Generation(s.pool), s.pods, s.sessions(),
+			func(p *coordinator.PoolSession) *coordinator.Session { return &p.Session })
 	}
-	for pod, session := range sessions {
-		r.sessions[pod] = &session.Session
-	}
-	return r
+	return s.enforcing
 }
 
 // reporting returns the names of the pods whose last report is so.

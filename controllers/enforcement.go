@@ -21,6 +21,20 @@ type enforcement struct {
 	version    int64  // as sidecars know it
 	pods       pods
 	sessions   map[string]*coordinator.Session // that speaks for each pod, by the pod's UID
+
+	judged *enforcerStates // once states was called
+}
+
+// newEnforcement returns one by the sessions that speak for pods, by the pod's UID. A status asks it
+// for many parts, and there may be thousands of pods: each is looked at once.
+func newEnforcement[S any](
+	kind string, generation, version int64, of pods, sessions map[string]*S, session func(*S) *coordinator.Session,
+) *enforcement {
+	r := &enforcement{kind: kind, generation: generation, version: version, pods: of, sessions: make(map[string]*coordinator.Session, len(sessions))}
+	for pod, s := range sessions {
+		r.sessions[pod] = session(s)
+	}
+	return r
 }
 
 // programmed judges by what sidecars acknowledged, never by what was sent.
@@ -146,8 +160,12 @@ type enforcerStates struct {
 // states sorts the enforcers. A pod that does not run, and whose sidecar is not
 // connected, lets nothing through and does not count as one of them yet: it may wait for a node. A
 // sidecar that does not report its mode or how it is captured is taken to limit all.
-func (r *enforcement) states() enforcerStates {
-	var m enforcerStates
+func (r *enforcement) states() *enforcerStates {
+	if r.judged != nil {
+		return r.judged
+	}
+	m := new(enforcerStates)
+	r.judged = m
 	for _, e := range r.pods.enforcers {
 		session, connected := r.sessions[string(e.uid)]
 		if !connected && !e.running {

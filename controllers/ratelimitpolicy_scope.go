@@ -31,6 +31,8 @@ type scope struct {
 	move          move
 	inherited     []string // limits whose worst overshoot an earlier leader measured
 	now           time.Time
+
+	enforcing *enforcement // of pods and observation, once enforcement was called
 }
 
 // probed is what the controller itself found out about the store that serves.
@@ -128,15 +130,12 @@ func (s *scope) carry(limit string) int64 {
 
 // enforcement returns the pods that have to enforce the policy.
 func (s *scope) enforcement() *enforcement {
-	sessions := s.sessions()
-	r := &enforcement{
-		kind: "policy", checked: true, generation: s.policy.Generation, version: translate.Generation(s.policy),
-		pods: s.pods, sessions: make(map[string]*coordinator.Session, len(sessions)),
+	if s.enforcing == nil {
+		s.enforcing = newEnforcement("policy", s.policy.Generation, translate.Generation(s.policy), s.pods, s.sessions(),
+			func(p *coordinator.PolicySession) *coordinator.Session { return &p.Session })
+		s.enforcing.checked = true
 	}
-	for pod, session := range sessions {
-		r.sessions[pod] = &session.Session
-	}
-	return r
+	return s.enforcing
 }
 
 // sessions returns the session that speaks for each pod, by the pod's UID.
