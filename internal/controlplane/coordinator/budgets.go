@@ -112,6 +112,7 @@ func (t *term) draw(
 	} else if last, ok := t.bindings.Last(key.Scope); ok && last.Budget == from.Budget {
 		from.Since = last.Since
 	}
+	from.Since = t.since(key, from.Since, now)
 	until := from.Early(res.Windows)
 	if until == 0 {
 		return res, nil
@@ -119,6 +120,15 @@ func (t *term) draw(
 	return refuse(c, res, until, func(back limiter.Command) (limiter.Result, error) {
 		return t.budgets.Apply(ctx, key.Scope.Namespace, from.Budget, key, from.Params(p), back)
 	})
+}
+
+// since returns when the store had no open window that it granted the value of the key from. A limit begins to
+// draw for the first value that the store has no window of, which may have one of another value.
+func (t *term) since(key store.Key, since, now limiter.Instant) limiter.Instant {
+	if key.Hash == "" {
+		return since
+	}
+	return min(now, max(since, t.counters.storedUntil(key.Scope)))
 }
 
 // beginBefore reports whether one of the windows begins before the instant.
@@ -145,6 +155,7 @@ func (t *term) giveBack(
 	ctx context.Context, l *published, key store.Key, p limiter.Params, c limiter.Command, res limiter.Result,
 ) (limiter.Result, error) {
 	from, ok := t.bindings.Last(key.Scope)
+	from.Since = t.since(key, from.Since, res.Now)
 	if res.Reason != limiter.Forfeited || !ok || l.budget != nil && *l.budget != from.Budget || !from.Owned(&c.Windows) {
 		return res, nil
 	}

@@ -144,8 +144,17 @@ func (k *caller) end() {
 // send sends a command by the generation that is published.
 func (k *caller) send(r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
 	k.t.Helper()
+	return k.sendOf("", r)
+}
+
+// sendOf sends a command of a value of the key, "" for a limit without one.
+func (k *caller) sendOf(value string, r *fleetpb.LeaseRequest) *fleetpb.LeaseReply {
+	k.t.Helper()
 	rate := k.p.Limits[0].Rates[0]
 	r.Id, r.Key, r.Generation = 1, &fleetpb.Key{Namespace: "shop", Policy: "checkout", Limit: "all"}, k.p.Generation
+	if value != "" {
+		r.Key.Hash = store.HashValue(value)
+	}
 	r.Rates = []*fleetpb.Rate{{Limit: rate.Limit, WindowMicros: int64(rate.Window)}}
 	limit, err := k.s.limit(r)
 	reply, _ := k.term.lease(k.t.Context(), limit, err, r)

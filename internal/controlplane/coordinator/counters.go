@@ -27,6 +27,7 @@ type counters struct {
 type hashes struct {
 	begins, ends limiter.Instant // of the span
 	gone         limiter.Instant // the counters of the span are, too
+	stored       limiter.Instant // when the last span was gone in which the limit drew from no budget
 	now          map[string]struct{}
 	before       map[string]struct{} // had one in the span before, and were not asked for in this one
 	// shared are the counters of the others, and sharedBefore those of the span before.
@@ -48,7 +49,8 @@ func newCounters(in heldCounters, most int) *counters {
 // of returns the hash of the counter that a command of a value's is applied to, when so
 // many sidecars ask. It is false for a return that may be of another counter.
 func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars func() int, now limiter.Instant) (string, bool) {
-	if _, own := l.own[hash]; own || hash == "" {
+	_, own := l.own[hash]
+	if hash == "" || own && l.budget != nil {
 		return hash, true
 	}
 	c.mu.Lock()
@@ -57,6 +59,12 @@ func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars f
 	size := h.size()
 	defer func() { c.quota.take(l.scope.Namespace, h.size()-size) }()
 	h.advance(l, now)
+	if l.budget == nil {
+		h.stored = h.gone
+	}
+	if own {
+		return hash, true
+	}
 	if i, ok := h.shared.named(hash); ok {
 		if cmd.Op == limiter.Return {
 			return hash, c.takesBack(l, h, i, cmd, now)
@@ -94,6 +102,17 @@ func (c *counters) hashesOf(l *published, now limiter.Instant) *hashes {
 		h.inherited = true
 	}
 	return h
+}
+
+// storedUntil returns when all windows are over that the store granted values of a limit from before the limit
+// drew from a budget, 0 when it did all the term.
+func (c *counters) storedUntil(scope store.Scope) limiter.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.byScope[scope]; h != nil {
+		return h.stored
+	}
+	return 0
 }
 
 // values is how many values have counters.

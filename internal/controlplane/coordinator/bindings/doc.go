@@ -19,8 +19,10 @@
 // two rules hold, each by its own clock. Nothing is drawn from a window of the budget whose number is below
 // that of the store's window, of the same length, in which the limit was first seen to draw: all that the
 // store granted before were over then, whatever lengths they had. So the instant holds for a budget that is
-// created again with other rates, too. The store grants nothing of windows that began before the last one
-// drawn from ended. A new leader does not know the latter.
+// created again with other rates, too. The store has a contract for each value of a key: while the limit draws
+// for one, the store's windows may go on for another, and until these are over each request counts as the first.
+// The store grants nothing of windows that began before the last one drawn from ended. A new leader knows
+// neither the latter nor of values what the store granted before.
 //
 // The sentinel is in the ledger that a leader hands over. A crash that loses it loses the store's windows as
 // well, which then grant nothing; a limit that draws from a budget goes on, for its budget forgets nothing.
