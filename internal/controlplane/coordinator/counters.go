@@ -46,8 +46,8 @@ func newCounters(in heldCounters, most int) *counters {
 	}
 }
 
-// of returns the hash of the counter that a command of a value's is applied to, when so
-// many sidecars ask. It is false for a return that may be of another counter.
+// of returns the hash of the counter that a command of a value's is applied to, by the number
+// of sidecars that ask. It is false for a return that may be of another counter.
 func (c *counters) of(l *published, hash string, cmd limiter.Command, sidecars func() int, now limiter.Instant) (string, bool) {
 	_, own := l.own[hash]
 	if hash == "" || own && l.budget != nil {
