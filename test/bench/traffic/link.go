@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-dev/weir/internal/sidecar/proxy/socket"
 )
 
 const (
@@ -30,10 +32,11 @@ type link struct {
 }
 
 func newLink(address string) (*link, error) {
-	conn, err := net.Dial("tcp", address) //nolint:noctx // to this machine
+	dialled, err := net.Dial("tcp", address) //nolint:noctx // to this machine
 	if err != nil {
 		return nil, err
 	}
+	conn := socket.NewConn(dialled) // it takes less of the processors
 	l := &link{
 		conn: conn, in: bufio.NewReaderSize(conn, 64<<10), out: bufio.NewWriterSize(conn, 64<<10),
 		stream: 1, window: firstWindow, first: firstWindow,
@@ -56,6 +59,22 @@ func head(path string) (block []byte, err error) {
 	var b headers
 	fields := hpack.NewEncoder(&b)
 	fields.SetMaxDynamicTableSize(0)
+	err = encode(fields, path)
+	return b, err
+}
+
+// heads encodes the head of the first call of a connection and that of all others, which refers to
+// the first one.
+func heads(path string) (first, others []byte, err error) {
+	var b headers
+	fields := hpack.NewEncoder(&b)
+	err = encode(fields, path)
+	first, b = b, nil
+	err = errors.Join(err, encode(fields, path))
+	return first, b, err
+}
+
+func encode(fields *hpack.Encoder, path string) error {
 	for _, f := range [][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
@@ -65,10 +84,10 @@ func head(path string) (block []byte, err error) {
 		{"te", "trailers"},
 	} {
 		if err := fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return b, nil
+	return nil
 }
 
 // headers collects an encoded block.
@@ -94,15 +113,21 @@ func (l *link) flush() error {
 	return l.out.Flush()
 }
 
+// came counts bytes of data, and has the server replace them.
+func (l *link) came(n uint32) (err error) {
+	if l.unread += n; l.unread > unreadBytes {
+		err = l.frames.WriteWindowUpdate(0, l.unread)
+		l.unread = 0
+	}
+	return err
+}
+
 // control does what a frame asks for that belongs to no call. wider says that the server takes
 // more than before, and by how much of each stream.
 func (l *link) control(frame http2.Frame) (wider bool, by int64, err error) {
 	switch f := frame.(type) {
 	case *http2.DataFrame:
-		if l.unread += f.Length; l.unread > unreadBytes {
-			err = l.frames.WriteWindowUpdate(0, l.unread)
-			l.unread = 0
-		}
+		return false, 0, l.came(f.Length)
 	case *http2.WindowUpdateFrame:
 		if f.StreamID == 0 {
 			l.window += int64(f.Increment)
