@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -26,23 +28,27 @@ type keyCase struct {
 	limit   int64   // a second for each
 	goal    float64 // least ratio of Weir's decisions to those of Envoy's service
 	cheaper float64 // largest ratio of processor time, 0 when nothing is promised
+	apart   bool    // the services run on one processor, and the client on the others
 	draw    func(seed uint64) func() int
 }
 
 func keyCases() []keyCase {
 	return []keyCase{
-		{"100,000 keys, each as likely", userKey, userLimit, 1.5, 0.7, func(seed uint64) func() int {
-			r := rand.New(rand.NewPCG(seed, 5))
-			return func() int { return r.IntN(manyKeys) }
-		}},
-		{"100,000 keys by a Zipf law", userKey, userLimit, 2, 0, func(seed uint64) func() int {
+		{"100,000 keys, each as likely", userKey, userLimit, 1.5, 0.7, false, eachAsLikely},
+		{"100,000 keys, each as likely, on one processor", userKey, userLimit, 1.5, 0.7, true, eachAsLikely},
+		{"100,000 keys by a Zipf law", userKey, userLimit, 2, 0, false, func(seed uint64) func() int {
 			law := rand.NewZipf(rand.New(rand.NewPCG(seed, 6)), 1.1, 1, manyKeys-1)
 			return func() int { return int(law.Uint64()) }
 		}},
-		{"one hot key", plentifulKey, plenty, 3, 0, func(uint64) func() int {
+		{"one hot key", plentifulKey, plenty, 3, 0, false, func(uint64) func() int {
 			return func() int { return 0 }
 		}},
 	}
+}
+
+func eachAsLikely(seed uint64) func() int {
+	r := rand.New(rand.NewPCG(seed, 5))
+	return func() int { return r.IntN(manyKeys) }
 }
 
 // overKeys sets processes that share limits over one Redis beside Envoy's rate limit
@@ -55,23 +61,42 @@ func overKeys(show func(*table)) error {
 	defer s.close()
 	names := makeKeys(manyKeys)
 	for _, c := range keyCases() {
-		messages := make([][]byte, len(names))
-		for i, name := range names {
-			messages[i] = traffic.Message("keys", c.key, name)
+		if c.apart && runtime.NumCPU() < 2 {
+			continue
 		}
-		turns := make([][]keyed, len(s.all))
-		for range keyRounds {
-			for i, of := range s.all {
-				t, err := of.turn(c, messages)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", c.name, of.name, err)
-				}
-				turns[i] = append(turns[i], t)
-			}
+		turns, err := s.rounds(c, names)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		show(keyTable(c, s.all, turns))
 	}
 	return seenOnce(s.all[:2], show)
+}
+
+// rounds has the services take turns, and returns those of each.
+func (s *services) rounds(c keyCase, names []string) (turns [][]keyed, err error) {
+	if c.apart {
+		together, failed := s.apart()
+		if failed != nil {
+			return nil, failed
+		}
+		defer func() { err = errors.Join(err, together()) }()
+	}
+	messages := make([][]byte, len(names))
+	for i, name := range names {
+		messages[i] = traffic.Message("keys", c.key, name)
+	}
+	turns = make([][]keyed, len(s.all))
+	for range keyRounds {
+		for i, of := range s.all {
+			t, err := of.turn(c, messages)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", of.name, err)
+			}
+			turns[i] = append(turns[i], t)
+		}
+	}
+	return turns, nil
 }
 
 // keyed is what a service did in one turn.
@@ -79,10 +104,12 @@ type keyed struct {
 	decisions int
 	ns        float64 // per decision
 	processor float64 // ns of the processes and their store, per decision
+	client    float64 // ns of this program, per decision
 	store     float64 // ns of the store alone, per decision
 	commands  float64 // inside the store, per decision
 	p50, p99  float64 // ns
 	most      int64   // admitted of one key in one second
+	refused   float64 // part of the decisions
 }
 
 // A keySecond is a key in a second.
@@ -96,6 +123,7 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	var took []time.Duration
+	refused := 0
 	var failed []error
 	admitted := map[keySecond]int64{}
 	from := time.Now().Add(lead)
@@ -109,6 +137,9 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 			failed = append(failed, err)
 			for _, r := range mine {
 				took = append(took, r.Took)
+				if !r.Admitted {
+					refused++
+				}
 				if r.Admitted && r.Window > 0 {
 					admitted[keySecond{r.Key, r.Window}]++
 				}
@@ -131,10 +162,12 @@ func (s *service) turn(c keyCase, messages [][]byte) (t keyed, err error) {
 	}
 	t.decisions = len(took)
 	n := float64(t.decisions)
+	t.refused = float64(refused) / n
 	t.ns = float64(after.at.Sub(before.at)) / n
 	t.processor, t.commands = float64(after.processor-before.processor)/n, float64(after.commands-before.commands)/n
 	slices.Sort(took)
 	t.store = float64(after.store-before.store) / n
+	t.client = float64(after.client-before.client) / n
 	t.p50, t.p99 = traffic.Percentile(took, 500), traffic.Percentile(took, 990)
 	return t, nil
 }
@@ -144,6 +177,7 @@ type spending struct {
 	at        time.Time
 	processor time.Duration
 	store     time.Duration
+	client    time.Duration
 	commands  int64
 }
 
@@ -155,61 +189,9 @@ func (s *service) spent() (so spending, err error) {
 	if so.store, err = processorTime(s.pids[:1]); err != nil {
 		return so, err
 	}
+	if so.client, err = processClock(os.Getpid()); err != nil {
+		return so, err
+	}
 	so.commands, err = commandsOf(s.redis)
 	return so, err
-}
-
-// keyTable makes the table of a case: the first service is the one that the others are set
-// beside, the second the one that has goals.
-func keyTable(c keyCase, all []*service, turns [][]keyed) *table {
-	t := &table{
-		title: "Redis, " + c.name,
-		note: fmt.Sprintf("%d processes of each service over a Redis of its own, %d calls of Envoy's always under way at each, %s a second for each key. "+
-			"The services take turns. Processor time is that of the processes and of their Redis; commands are those that Redis counts, in scripts too. "+
-			"Admitted is the most of one key in one second, counting requests that were sent and answered in it.", fleet, callsEach, grouped(c.limit)),
-		head: []string{"", "decisions/s", "× " + all[0].name, "95 %", "processor µs", "×", "95 %", "of Redis", "commands in Redis", "p50 µs", "p99 µs", "admitted", ""},
-	}
-	of := func(i int, f func(keyed) float64) []float64 {
-		out := make([]float64, len(turns[i]))
-		for j, turn := range turns[i] {
-			out[j] = f(turn)
-		}
-		return out
-	}
-	mid := func(v []float64) float64 {
-		m, _, _ := median(v)
-		return m
-	}
-	ns := func(k keyed) float64 { return k.ns }
-	processor := func(k keyed) float64 { return k.processor }
-	commands := func(k keyed) float64 { return k.commands }
-	for i, s := range all {
-		faster, fLow, fHigh := median(quotients(of(0, ns), of(i, ns)))
-		cost, cLow, cHigh := median(quotients(of(i, processor), of(0, processor)))
-		most := int64(0)
-		for _, turn := range turns[i] {
-			most = max(most, turn.most)
-		}
-		verdict := ""
-		if i == 1 {
-			verdict = fmt.Sprintf("decisions ≥ %g ×: %s", c.goal, met(faster >= c.goal))
-			if c.cheaper > 0 {
-				verdict += fmt.Sprintf(", processor ≤ %g ×: %s", c.cheaper, met(cost <= c.cheaper))
-			}
-			verdict += fmt.Sprintf(", commands ≤ %g: %s", mostPerKey, met(mid(of(i, commands)) <= mostPerKey))
-		}
-		t.add(s.name, fmt.Sprintf("%.0f", 1e9/mid(of(i, ns))), fmt.Sprintf("%.2f", faster), fmt.Sprintf("%.2f–%.2f", fLow, fHigh),
-			micros(mid(of(i, processor))), fmt.Sprintf("%.2f", cost), fmt.Sprintf("%.2f–%.2f", cLow, cHigh),
-			micros(mid(of(i, func(k keyed) float64 { return k.store }))), fmt.Sprintf("%.3f", mid(of(i, commands))), micros(mid(of(i, func(k keyed) float64 { return k.p50 }))),
-			micros(mid(of(i, func(k keyed) float64 { return k.p99 }))), fmt.Sprintf("%s of %s", grouped(most), grouped(c.limit)), verdict)
-	}
-	return t
-}
-
-// grouped writes a number with its thousands apart.
-func grouped(n int64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }

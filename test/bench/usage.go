@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,17 +27,27 @@ func processorTime(pids []int) (used time.Duration, err error) {
 			return 0, err
 		}
 		used += took
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		children, err := childrenOf(pid)
 		if err != nil {
 			return 0, err
 		}
-		for _, child := range strings.Fields(string(children)) {
-			if took, err := timeOf(child); err == nil { // it has not ended meanwhile
+		for _, child := range children {
+			if took, err := timeOf(strconv.Itoa(child)); err == nil { // it has not ended meanwhile
 				used += took
 			}
 		}
 	}
 	return used, nil
+}
+
+// childrenOf returns the processes that a process started and that have not ended.
+func childrenOf(pid int) (children []int, err error) {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(list)) {
+		id, failed := strconv.Atoi(child)
+		children, err = append(children, id), errors.Join(err, failed)
+	}
+	return children, err
 }
 
 // processClock returns what a process has used so far, to the nanosecond and without what it started:
