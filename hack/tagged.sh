@@ -3,9 +3,9 @@
 # A version with a hyphen, such as v0.2.0-rc.1, is a candidate and needs no tag.
 set -euo pipefail
 
-version=$1
+version=${1:-}
 if [[ ! $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-|$) ]]; then
-    echo "release: VERSION is $version: set it to one like v0.1.0 or v0.1.0-rc.1" >&2
+    echo "release: VERSION is ${version:-empty}: set it to one like v0.1.0 or v0.1.0-rc.1" >&2
     exit 1
 fi
 # Another tag of the same commit, such as the last candidate's, is not in the way.

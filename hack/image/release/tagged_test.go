@@ -43,6 +43,7 @@ func TestAReleaseIsOfItsTag(t *testing.T) {
 		"a candidate of any commit":          {clone: "--depth 1", version: "v0.2.0-rc.1"},
 		"the tag with changes":               {clone: "--branch v0.1.0", version: "v0.1.0", changed: true, wrong: "-dirty, not v0.1.0"},
 		"a commit instead of a version":      {version: "abc1234-dirty", wrong: "VERSION is abc1234-dirty: set it to one like"},
+		"nothing":                            {version: "", wrong: "VERSION is empty: set it to one like"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clone := filepath.Join(t.TempDir(), "clone")
