@@ -319,7 +319,7 @@ func TestWriteDelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			have := statusOf(base)
 			s := *base
-			s.enforcing = nil // of what changes
+			s.enforcing = nil // it is of base
 			policy := *base.policy
 			policy.Status = have
 			s.policy = &policy

@@ -14,7 +14,7 @@
 // `crane push` take it, and NAME.tar, an archive of this machine's architecture, as
 // `docker load` and `ctr images import` take it.
 //
-// Programs that are passed on without an image need the licences of what they contain, too:
+// Programs that are passed on without an image need the licences of the modules in them, too:
 //
 //	go -C hack/image run . licences ../../dist/plugins/kubectl-weir_linux_amd64
 //

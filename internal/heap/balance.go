@@ -12,7 +12,7 @@ import (
 const (
 	// balanceInterval is how often the growth of the heap is looked at.
 	balanceInterval = time.Second
-	// leastGrowth is what the heap grows by at least, in percent of what a collection scans.
+	// leastGrowth is what the heap grows by at least, in percent of the bytes that a collection scans.
 	leastGrowth = 25
 	// bytePrice is the part of a processor that a byte of memory is worth: 1.5 % for 10 MB.
 	bytePrice = 1.5e-9
@@ -57,7 +57,7 @@ type usage struct {
 	collecting float64 // seconds of a processor that could have done something else
 	cycles     float64
 	live       float64 // bytes that the last collection found
-	roots      float64 // bytes of stacks and of global variables, of which the heap grows by a percentage as well
+	roots      float64 // bytes of stacks and of global variables, which count for the percentage as well
 }
 
 func read() usage {

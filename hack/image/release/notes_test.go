@@ -31,7 +31,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// TestNotesOfACandidate: of its version, and before that has a section, of what is not released.
+// TestNotesOfACandidate: of its version, or of Unreleased while that has no section.
 func TestNotesOfACandidate(t *testing.T) {
 	source, out := t.TempDir(), t.TempDir()
 	const log = "# Changelog\n\n## Unreleased\n\nNothing yet.\n\n## 0.1.0 (2026-11-30)\n\nFirst, see [a](a.md).\n"

@@ -32,7 +32,7 @@ type system struct {
 	hands   int   // processes of a member, up to maxHands
 	block   int64 // 0: the hub is never lost
 	crashes int
-	slips   int // draws in the midst of which time passes
+	slips   int // draws during which time passes
 	losses  int // answers of the hub that do not arrive
 	offset  limiter.Micros
 
