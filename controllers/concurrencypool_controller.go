@@ -2,8 +2,8 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +43,7 @@ func (r *ConcurrencyPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		// No predicate: a status that somebody wiped is written again.
 		For(&v1alpha1.ConcurrencyPool{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.poolsOf), builder.WithPredicates(podMatters())).
+		Watches(&corev1.Pod{}, onPods(r.poolsOf), builder.WithPredicates(podMatters())).
 		Watches(&v1alpha1.ConcurrencyPool{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(named(r.Fleet.PoolsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -139,12 +139,9 @@ func (r *ConcurrencyPoolReconciler) gather(ctx context.Context, s *poolScope) er
 // fingerprint changes when what the pool's pods have to enforce may have changed
 // because of this pool.
 func (s *poolScope) fingerprint() string {
-	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "%s/%d/%s", s.pool.UID, s.pool.Generation, s.credentials.version)
-	for _, e := range s.pods.enforcers {
-		b.WriteString("/" + string(e.uid))
-	}
-	return digest(b.String())
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%s/%d/%s", s.pool.UID, s.pool.Generation, s.credentials.version)
+	return sumOf(sum, s.pods.enforcers)
 }
 
 // report writes the status if it changed and is due, and says when to look

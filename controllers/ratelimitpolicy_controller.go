@@ -4,7 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strings"
+	"hash"
+	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func (r *RateLimitPolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		// No predicate: a status that somebody wiped is written again.
 		For(&v1alpha1.RateLimitPolicy{}).
 		Watches(&v1alpha1.RateLimitPolicy{}, r.publishing()).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.policiesOf), builder.WithPredicates(podMatters())).
+		Watches(&corev1.Pod{}, onPods(r.policiesOf), builder.WithPredicates(podMatters())).
 		Watches(&v1alpha1.FederatedBudget{}, handler.EnqueueRequestsFromMapFunc(r.policiesDrawing), builder.WithPredicates(budgetMatters())).
 		WatchesRawSource(named(r.Fleet.Changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -159,35 +160,36 @@ func (r *RateLimitPolicyReconciler) publish(s *scope) {
 // fingerprint changes when what the policy's pods have to enforce may have
 // changed because of this policy.
 func fingerprint(s *scope) string {
-	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "%s/%d/%s/%v", s.policy.UID, s.policy.Generation, s.store.version, s.unmet == nil)
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%s/%d/%s/%v", s.policy.UID, s.policy.Generation, s.store.version, s.unmet == nil)
 	if of := s.policy.Status.Store; of != nil {
-		_, _ = fmt.Fprintf(&b, "/%v/%s/%v", of.Active, of.Phase, of.ServesFrom)
+		_, _ = fmt.Fprintf(sum, "/%v/%s/%v", of.Active, of.Phase, of.ServesFrom)
 	}
 	if s.enforced.ResetAt != 0 {
-		_, _ = fmt.Fprintf(&b, "/%d", s.enforced.ResetAt)
+		_, _ = fmt.Fprintf(sum, "/%d", s.enforced.ResetAt)
 	}
 	for _, l := range s.enforced.Limits {
 		if l.Budget != nil {
-			_, _ = fmt.Fprintf(&b, "/%s=%v", l.Budget.ID, l.Rates)
+			_, _ = fmt.Fprintf(sum, "/%s=%v", l.Budget.ID, l.Rates)
 			if l.Key != nil {
-				_, _ = fmt.Fprintf(&b, "/%d%+v%#v", l.Clusters, *l.Key, l.Overrides)
+				_, _ = fmt.Fprintf(sum, "/%d%+v%#v", l.Clusters, *l.Key, l.Overrides)
 			}
 		}
 	}
 	for _, v := range s.verifications {
-		b.WriteString(v.fingerprint())
+		_, _ = io.WriteString(sum, v.fingerprint())
 	}
-	for _, e := range s.pods.enforcers {
-		b.WriteString("/" + string(e.uid))
-	}
-	return digest(b.String())
+	return sumOf(sum, s.pods.enforcers)
 }
 
-// digest returns what stands for a text that is long where an object selects thousands of pods.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return string(sum[:])
+// sumOf returns a sum after all enforcers were added to it. There may be thousands of them.
+func sumOf(sum hash.Hash, enforcers []enforcer) string {
+	var buffer []byte
+	for _, e := range enforcers {
+		buffer = append(append(buffer[:0], '/'), e.uid...)
+		sum.Write(buffer)
+	}
+	return string(sum.Sum(nil))
 }
 
 // report writes the status if it changed and is due, and says when to

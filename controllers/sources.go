@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"unique"
 
@@ -13,8 +12,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -41,19 +38,6 @@ func named(names <-chan types.NamespacedName) source.Source {
 
 func request(of client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of)}
-}
-
-// podMatters passes the updates of a pod that change which objects select it or whether
-// it enforces: labels, phase, and the start of its deletion.
-func podMatters() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Pod)
-		after, ok2 := e.ObjectNew.(*corev1.Pod)
-		return !ok || !ok2 ||
-			!maps.Equal(before.Labels, after.Labels) ||
-			before.Status.Phase != after.Status.Phase ||
-			selection.Finished(before) != selection.Finished(after)
-	}}
 }
 
 // CacheOptions returns options that trim objects. Every pod of the cluster is cached, so a

@@ -29,8 +29,12 @@ type injected struct {
 // of the app that this stands in front of by its name; 0 when there is none. Connections
 // that are redirected have no other way.
 func PastSidecar(pod *corev1.Pod) int32 {
+	annotation := pod.Annotations[v1alpha1.InjectedAnnotation]
+	if annotation == "" {
+		return 0
+	}
 	var in injected
-	if json.Unmarshal([]byte(pod.Annotations[v1alpha1.InjectedAnnotation]), &in) != nil || in.Capture != "port" {
+	if json.Unmarshal([]byte(annotation), &in) != nil || in.Capture != "port" {
 		return 0
 	}
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
