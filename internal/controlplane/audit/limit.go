@@ -28,7 +28,9 @@ type Limit struct {
 	generation int64
 	promised   Config
 	keyed      bool
-	before     legacy
+	// shortest and longest are the lengths of the windows that are promised.
+	shortest, longest time.Duration
+	before            legacy
 
 	// known is when the audit began to know every holder, and since that or when the
 	// generation began. For a window that began before since, it shows only what it admitted
@@ -112,29 +114,14 @@ func (l *Limit) adopt(c Config, now time.Time) {
 	}
 	l.since = later(l.since, now)
 	l.worstUnused = 0
-	l.figures = make(map[limiter.Rate]*figure, len(l.promised.Promise.Rates))
-	for _, r := range l.promised.rates() {
+	rates := c.rates()
+	l.figures = make(map[limiter.Rate]*figure, len(rates))
+	l.shortest, l.longest = duration(limiter.MaxWindow), 0
+	for _, r := range rates {
 		l.figures[windowsOf(r)] = &figure{}
+		l.shortest, l.longest = min(l.shortest, duration(r.Window)), max(l.longest, duration(r.Window))
 	}
-	l.meter.Cover(l.longest())
-}
-
-// shortest returns the length of the shortest window.
-func (l *Limit) shortest() time.Duration {
-	shortest := limiter.MaxWindow
-	for _, r := range l.promised.rates() {
-		shortest = min(shortest, r.Window)
-	}
-	return duration(shortest)
-}
-
-// longest returns the length of the longest window.
-func (l *Limit) longest() time.Duration {
-	var longest time.Duration
-	for _, r := range l.promised.rates() {
-		longest = max(longest, duration(r.Window))
-	}
-	return longest
+	l.meter.Cover(l.longest)
 }
 
 func duration(d limiter.Micros) time.Duration { return time.Duration(d) * time.Microsecond }

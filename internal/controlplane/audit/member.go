@@ -107,7 +107,7 @@ func (l *Limit) Lose(h Holder, now time.Time) {
 
 func (l *Limit) pruneLosses(now time.Time) {
 	for h, at := range l.losses {
-		if now.Sub(at) > l.longest()+slackReports*l.interval {
+		if now.Sub(at) > l.longest+slackReports*l.interval {
 			delete(l.losses, h)
 		}
 	}

@@ -104,7 +104,7 @@ type legacy struct {
 // remember keeps what the generation that ends promises for the windows that mix it
 // with the next one.
 func (l *Limit) remember(now time.Time) {
-	recent := now.Sub(l.changed) <= l.longest()+(slackReports+silentRounds)*l.interval
+	recent := now.Sub(l.changed) <= l.longest+(slackReports+silentRounds)*l.interval
 	if l.before.most == nil || !recent && !l.lagging() {
 		l.before = legacy{most: map[limiter.Rate]int64{}}
 	}

@@ -124,7 +124,7 @@ func (l *Limit) drop() {
 	if l.keyed {
 		retained = retainedKeyedTuples
 	}
-	retained = max(retained, int(measureReports*l.interval/l.shortest()))
+	retained = max(retained, int(measureReports*l.interval/l.shortest))
 	for len(l.rows) > retained {
 		oldest := l.oldest()
 		delete(l.rows, oldest)

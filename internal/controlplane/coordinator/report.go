@@ -127,8 +127,9 @@ func (h *heard) read(s *session, name limitName, l *fleetpb.LimitReport, now tim
 	if !ok {
 		return errs, doubtful
 	}
-	report.Rows = append(h.reports[name].Rows, report.Rows...) // much to say comes in parts
-	report.Hottest = append(h.reports[name].Hottest, report.Hottest...)
+	if before, again := h.reports[name]; again { // much to say comes in parts
+		report.Rows, report.Hottest = append(before.Rows, report.Rows...), append(before.Hottest, report.Hottest...)
+	}
 	h.reports[name] = report
 	storeError, matched := shortened(l.GetStoreError(), maxErrorText), matchesFrom(l)
 	if failed == nil && unread == nil && s.knows(name, storeError, learned, keys, matched) {
