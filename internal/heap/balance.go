@@ -13,7 +13,7 @@ const (
 	// balanceInterval is how often the growth of the heap is looked at.
 	balanceInterval = time.Second
 	// leastGrowth is what the heap grows by at least, in percent of the bytes that a collection scans.
-	leastGrowth = 25
+	leastGrowth = 10
 	// bytePrice is the part of a processor that a byte of memory is worth: 1.5 % for 10 MB.
 	bytePrice = 1.5e-9
 	// forget is the part of a rate of allocation that is forgotten in each interval once less is
@@ -21,7 +21,7 @@ const (
 	forget = 0.1
 )
 
-// Balance lets the heap grow by less than percent, at least by 25 %, while little is allocated, and
+// Balance lets the heap grow by less than percent, at least by 10 %, while little is allocated, and
 // returns when ctx is done. A process that keeps much and allocates little needs memory for its
 // live objects alone; it is collected a little more often. The growth is the one at which the
 // memory for garbage and the processor time of collections cost the least together, which is the

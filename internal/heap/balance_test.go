@@ -34,7 +34,7 @@ func TestTheHeapGrowsByWhatCostsLeast(t *testing.T) {
 		rate float64
 		want int
 	}{
-		{0.1 * mb, 25}, {10 * mb, 25}, {24 * mb, 31}, {96 * mb, 63}, {180 * mb, 86}, {1000 * mb, 100},
+		{0.1 * mb, 10}, {10 * mb, 20}, {24 * mb, 31}, {96 * mb, 63}, {180 * mb, 86}, {1000 * mb, 100},
 	} {
 		var p process
 		g := newGrowth(100, p.usage)
@@ -65,8 +65,8 @@ func TestMoreCountsAtOnceAndLessLater(t *testing.T) {
 		got, _ := g.next(p.usage)
 		return got
 	}
-	if got := step(mb); got != 25 {
-		t.Fatalf("at rest it grows by %d %%, want 25", got)
+	if got := step(mb); got != 10 {
+		t.Fatalf("at rest it grows by %d %%, want 10", got)
 	}
 	if got := step(216 * mb); got != 94 {
 		t.Errorf("in a burst it grows by %d %%, want 94", got)
@@ -74,11 +74,11 @@ func TestMoreCountsAtOnceAndLessLater(t *testing.T) {
 	if got := step(mb); got < 85 || got > 94 {
 		t.Errorf("right after a burst it grows by %d %%, want about 94", got)
 	}
-	for range 30 {
+	for range 60 {
 		step(mb)
 	}
-	if got := step(mb); got > 30 {
-		t.Errorf("30 s after a burst it grows by %d %%, want nearly 25", got)
+	if got := step(mb); got != 10 {
+		t.Errorf("a minute after a burst it grows by %d %%, want 10", got)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestBalanceSetsEachChange(t *testing.T) {
 			got = append(got, percent)
 			return 0
 		})
-		if want := []int{25, 100}; !slices.Equal(got, want) || len(rates) != 0 {
+		if want := []int{10, 100}; !slices.Equal(got, want) || len(rates) != 0 {
 			t.Errorf("set %v, want %v; %d readings are left", got, want, len(rates))
 		}
 	})
