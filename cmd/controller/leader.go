@@ -41,6 +41,7 @@ func (p *platform) addLeader(ctx context.Context) error {
 		return err
 	}
 	fleet := coordinator.New(config)
+	p.close = fleet.Close
 	policies, pools, budgets := p.reconcilers(fleet, stores)
 	leads := func() bool { _, ok := fleet.Now(); return ok }
 	return errors.Join(

@@ -55,12 +55,13 @@ type platform struct {
 	secrets      *resolve.Secrets
 	keys         *resolve.Keys
 	addresses    *addresses // of stores, hubs and issuers of tokens
+	close        func()     // ends what outlives the lock of leader election
 
 	clientAuthorities *x509.CertPool // of the webhooks' callers; nil: everybody is answered
 }
 
 func newPlatform(ctx context.Context, o *options) (*platform, error) {
-	p := &platform{options: o}
+	p := &platform{options: o, close: func() {}}
 	var err error
 	// An empty path means the service account of the pod.
 	if p.config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {

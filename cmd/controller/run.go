@@ -56,7 +56,8 @@ func newHandler(o *options, out io.Writer) slog.Handler {
 	return slog.NewJSONHandler(out, options)
 }
 
-// start builds everything and runs it until ctx is done.
+// start builds everything and runs it until ctx is done. The process does not lead any more when
+// it ends what sidecars still have open.
 func start(ctx context.Context, o *options) error {
 	p, err := newPlatform(ctx, o)
 	if err != nil {
@@ -74,6 +75,7 @@ func start(ctx context.Context, o *options) error {
 			return err
 		}
 	}
+	defer p.close()
 	return p.manager.Start(ctx)
 }
 

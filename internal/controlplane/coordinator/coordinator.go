@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -144,6 +145,7 @@ type Coordinator struct {
 	heard           heards
 	unauthenticated int                  // connections without an authenticated stream that there is room for
 	present         atomic.Pointer[term] // nil while this process does not lead
+	ends            []func()             // what Close does, the last one first
 	listen          func(ctx context.Context, address string) (net.Listener, error)
 }
 
@@ -182,7 +184,8 @@ func (*Coordinator) NeedLeaderElection() bool { return false }
 
 // Start has sidecars wait until this process is elected, and then leads one term. It
 // returns when ctx is done and the ledger is handed over, so the lock of leader election
-// may be released afterwards.
+// may be released afterwards. Streams may be open still, over which nothing is granted: Close
+// ends them. The next leader does not wait for that.
 func (c *Coordinator) Start(ctx context.Context) error {
 	listener, err := c.listen(ctx, c.Address)
 	if err != nil {
@@ -191,8 +194,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.refusals.LogTo(log.FromContext(ctx).WithName("coordinator"))
 	limited := connlimit.NewListener(listener, c.unauthenticated, c.refusals, c.metrics.connections)
 	server := c.newServer(limited)
-	defer c.crew.stop()
-	defer stopServer(server)
+	c.ends = append(c.ends, c.crew.stop, func() { stopServer(server) })
 	defer c.waiting.stop()
 	serving, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -216,6 +218,14 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	return context.Cause(serving)
 }
 
+// Close ends what is left when Start has returned. It blocks until all streams have ended, for
+// a few seconds at most.
+func (c *Coordinator) Close() {
+	for _, end := range slices.Backward(c.ends) {
+		end()
+	}
+}
+
 // lead leads one term, until ctx is done.
 func (c *Coordinator) lead(ctx context.Context) {
 	begun, pods, err := c.begin(ctx)
@@ -226,7 +236,7 @@ func (c *Coordinator) lead(ctx context.Context) {
 	defer t.tasks.ShutDown()
 	t.absences.Await(pods)
 	c.present.Store(t)
-	defer c.present.Store(nil)
+	c.ends = append(c.ends, func() { c.present.Store(nil) }, t.gateways.Close, t.sessions.drain)
 	c.waiting.lead(t.number)
 	t.run(ctx)
 }

@@ -80,6 +80,7 @@ func (l *leader) end() {
 	if err := <-l.stopped; err != nil {
 		l.t.Errorf("Start: %v", err)
 	}
+	l.Close()
 }
 
 // A sidecar is the other end of a session.

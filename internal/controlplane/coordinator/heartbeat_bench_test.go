@@ -107,6 +107,7 @@ func serve(b *testing.B, resolver Resolver, by podauth.Authenticator) string {
 		if err := <-stopped; err != nil {
 			b.Error(err)
 		}
+		c.Close()
 	})
 	return <-address
 }

@@ -187,7 +187,6 @@ func (t *term) run(ctx context.Context) {
 	running.Go(func() { t.budgetNotices.Run(background) })
 	sharing, part := context.WithCancel(background)
 	running.Go(func() { t.budgets.Run(sharing) })
-	defer t.gateways.Close()
 	defer running.Wait()
 	defer stop()
 	<-ctx.Done()
@@ -195,7 +194,7 @@ func (t *term) run(ctx context.Context) {
 }
 
 // stepDown gives back to budgets what was not handed on, says goodbye to the holders, grants
-// nothing any more, hands over, and ends every session.
+// nothing any more, and hands over.
 func (t *term) stepDown(part context.CancelFunc) {
 	part()
 	t.parting.Store(true)
@@ -206,7 +205,6 @@ func (t *term) stepDown(part context.CancelFunc) {
 		t.journals.Stop()
 	}
 	t.end()
-	t.sessions.drain()
 }
 
 // end records what the successor needs. When that fails, the successor finds what

@@ -64,6 +64,33 @@ func TestSidecarsThatStayDoNotDelayAHandOver(t *testing.T) {
 	})
 }
 
+// TestStreamsThatDoNotEndDelayNoHandOver: the next leader waits for the lock, which is released when
+// Start returns, and meanwhile no sidecar is granted anything.
+func TestStreamsThatDoNotEndDelayNoHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		s := l.connect(pod("shop", "web-0"), "1")
+		s.config()
+		l.slow.Store(&slowness{turn: make(chan struct{}, 1), each: 5 * time.Second}) // what is sent comes late
+		began := time.Now()
+		l.stop()
+		if err := <-l.stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		if took := time.Since(began); took > goodbyeTime {
+			t.Errorf("the lock is released after %s", took)
+		}
+		if got := l.terms.left.Stopped; got == 0 {
+			t.Error("the lock is released, and nothing is handed over")
+		}
+		l.Close()
+		if _, leads := l.Now(); leads {
+			t.Error("it leads after Close")
+		}
+		s.close()
+	})
+}
+
 // sleepToWindow waits until a window begins, while the sidecars stay awake.
 func sleepToWindow(length limiter.Micros, awake ...*sidecar) {
 	window := time.Duration(length) * time.Microsecond

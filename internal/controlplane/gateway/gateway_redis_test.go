@@ -232,6 +232,7 @@ func (w *world) lead() (address string) {
 		if err := <-stopped; err != nil {
 			w.Error(err)
 		}
+		c.Close()
 	})
 	eventually(w, func() bool { _, leads := c.Now(); return leads })
 	return address
