@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,8 +112,10 @@ func (f *sidecars) storm(ctx context.Context, end func(*replica)) (took string, 
 	}
 	messages := f.messages.Load()
 	began := time.Now()
-	end(old)
-	if err := w.awaitLeader(ctx); err != nil {
+	var ended sync.WaitGroup
+	ended.Go(func() { end(old) }) // which takes until its process has ended
+	defer ended.Wait()
+	if err := w.awaitLeader(ctx, old); err != nil {
 		return "", err
 	}
 	led := time.Since(began)
@@ -126,5 +129,6 @@ func (f *sidecars) storm(ctx context.Context, end func(*replica)) (took string, 
 	}
 	took = fmt.Sprintf("%s (the next led after %s, its most memory %s MiB, %d numbers of holders sent)",
 		seconds(back-led), seconds(led), mib(u.most), f.messages.Load()-messages)
+	ended.Wait()
 	return took, old.Start(ctx)
 }

@@ -95,24 +95,24 @@ func (w *world) start(ctx context.Context) error {
 	if w.watch, err = newWatch(watching, w.cluster.Config, scheme); err != nil {
 		return err
 	}
-	return w.awaitLeader(ctx)
+	return w.awaitLeader(ctx, nil)
 }
 
-// awaitLeader finds out which replica leads.
-func (w *world) awaitLeader(ctx context.Context) error {
+// awaitLeader finds out which replica leads, other than one; nil for any.
+func (w *world) awaitLeader(ctx context.Context, other *replica) error {
 	return await(ctx, time.Minute, "a leader", func() bool {
-		if w.leads = w.leader(ctx); w.leads != nil {
+		if w.leads = w.leader(ctx, other); w.leads != nil {
 			w.service.Store(w.leads) // as the Service does, whose pod is the one that was last known to lead
 		}
 		return w.leads != nil
 	})
 }
 
-// leader returns the replica that leads now, nil for none.
-func (w *world) leader(ctx context.Context) *replica {
+// leader returns the replica, other than one, that leads now, nil for none.
+func (w *world) leader(ctx context.Context, other *replica) *replica {
 	for i := range w.controllers {
 		c := &w.controllers[i]
-		if c.PID() == 0 {
+		if c == other || c.PID() == 0 {
 			continue
 		}
 		if figures, err := w.figuresOf(ctx, c); err == nil && figures["weir_coordinator_term"] > 0 {
