@@ -58,7 +58,7 @@ func measure(t *testing.T, f *fleet) figures {
 	t.Helper()
 	abstract := map[string]bool{}
 	var got figures
-	r, err := explore.Search(f.model(), func(w world) {
+	explore.Hold(t, f.model(), func(w world) {
 		a := f.abstract(&w)
 		got.most = max(got.most, a[1])
 		var id []byte
@@ -67,14 +67,7 @@ func measure(t *testing.T, f *fleet) figures {
 		}
 		abstract[string(id)] = true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := r.Counterexample; c != nil {
-		t.Fatalf("the promise is broken:\n%v", c)
-	}
 	got.states, got.steps = len(abstract), tightest(t, f)
-	t.Logf("%d states of the production code, %d transitions, depth %d", r.States, r.Transitions, r.Depth)
 	return got
 }
 
@@ -84,15 +77,7 @@ func tightest(t *testing.T, f *fleet) int {
 	t.Helper()
 	lower := *f
 	lower.spare = 1
-	r, err := explore.Search(lower.model(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Counterexample == nil {
-		t.Error("no history reaches the bound")
-		return 0
-	}
-	return len(r.Counterexample.Trace)
+	return explore.Refute(t, lower.model())
 }
 
 func (f *fleet) abstract(w *world) []int64 {

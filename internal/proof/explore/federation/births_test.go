@@ -286,26 +286,10 @@ func (n *nursery) encode(b []byte, w cradle) []byte {
 func TestNewBudgetsKeepTheBoundInEveryHistory(t *testing.T) {
 	for _, m := range nurseries() {
 		t.Run(m.name, func(t *testing.T) {
-			r, err := explore.Search(m.of.model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Counterexample != nil {
-				t.Fatalf("the bound is broken:\n%v", r.Counterexample)
-			}
-			t.Logf("%d states, %d transitions, depth %d", r.States, r.Transitions, r.Depth)
+			explore.Hold(t, m.of.model(), nil)
 			tight := *m.of
 			tight.spare = 1
-			short, err := explore.Search(tight.model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if short.Counterexample == nil {
-				t.Fatal("nothing is granted in any history")
-			}
-			if steps := len(short.Counterexample.Trace); steps != m.steps {
-				t.Errorf("%d steps reach the bound, want %d:\n%v", steps, m.steps, short.Counterexample)
-			}
+			explore.RefuteIn(t, tight.model(), m.steps)
 		})
 	}
 }
@@ -313,16 +297,7 @@ func TestNewBudgetsKeepTheBoundInEveryHistory(t *testing.T) {
 func TestEveryRuleOfBirthsIsNeeded(t *testing.T) {
 	for _, w := range weakBirths() {
 		t.Run(w.name, func(t *testing.T) {
-			r, err := explore.Search(w.of.model(), nil)
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case r.Counterexample == nil:
-				t.Fatalf("the bound holds without it, in %d states", r.States)
-			}
-			if steps := len(r.Counterexample.Trace); steps != w.steps {
-				t.Errorf("broken in %d steps, want %d:\n%v", steps, w.steps, r.Counterexample)
-			}
+			explore.RefuteIn(t, w.of.model(), w.steps)
 		})
 	}
 }

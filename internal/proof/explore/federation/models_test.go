@@ -76,26 +76,10 @@ func models() []model {
 func TestPromisesHoldInEveryHistory(t *testing.T) {
 	for _, m := range models() {
 		t.Run(m.name, func(t *testing.T) {
-			r, err := explore.Search(m.of.model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Counterexample != nil {
-				t.Fatalf("the bound is broken:\n%v", r.Counterexample)
-			}
+			explore.Hold(t, m.of.model(), nil)
 			tight := *m.of
 			tight.spare = 1
-			short, err := explore.Search(tight.model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if short.Counterexample == nil {
-				t.Fatal("no history reaches the bound")
-			}
-			t.Logf("%d states, %d transitions, depth %d", r.States, r.Transitions, r.Depth)
-			if steps := len(short.Counterexample.Trace); steps != m.steps {
-				t.Errorf("%d steps reach the bound, want %d", steps, m.steps)
-			}
+			explore.RefuteIn(t, tight.model(), m.steps)
 		})
 	}
 }

@@ -187,30 +187,14 @@ func amendments() []amendment {
 func TestAnOverrideIsEditedInEveryHistory(t *testing.T) {
 	for _, a := range amendments() {
 		t.Run(a.name, func(t *testing.T) {
-			missing := a.missing()
-			r, err := explore.Search(a.of.model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if missing != (r.Counterexample != nil) {
-				t.Fatalf("a rule is missing: %v, and the bound is broken:\n%v", missing, r.Counterexample)
-			}
-			found := r.Counterexample
-			if !missing {
-				if r.States != a.states {
+			refuted := a.of
+			if !a.missing() {
+				if r := explore.Hold(t, a.of.model(), nil); r.States != a.states {
 					t.Errorf("%d states, want %d", r.States, a.states)
 				}
-				tight := a.of
-				tight.spare = 1
-				short, err := explore.Search(tight.model(), nil)
-				if err != nil || short.Counterexample == nil {
-					t.Fatalf("no history reaches the bound: %v", err)
-				}
-				found = short.Counterexample
+				refuted.spare = 1
 			}
-			if n := len(found.Trace); n != a.steps {
-				t.Errorf("%d steps, want %d:\n%v", n, a.steps, found)
-			}
+			explore.RefuteIn(t, refuted.model(), a.steps)
 		})
 	}
 }

@@ -63,22 +63,8 @@ func TestPromisesHoldInEveryHistory(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			var serves int64
-			r, err := explore.Search(m.of.model(), func(w world) { serves = max(serves, m.of.recover(w)) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%d states, %d transitions, depth %d", r.States, r.Transitions, r.Depth)
-			if c := r.Counterexample; c != nil {
-				t.Fatalf("the promise is broken:\n%v", c)
-			}
-			short, err := explore.Search(m.of.tight().model(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if short.Counterexample == nil {
-				t.Fatal("no history reaches the bound")
-			}
-			got := figures{r.States, len(short.Counterexample.Trace), serves}
+			r := explore.Hold(t, m.of.model(), func(w world) { serves = max(serves, m.of.recover(w)) })
+			got := figures{r.States, explore.Refute(t, m.of.tight().model()), serves}
 			if got != m.figures {
 				t.Errorf("%+v, want %+v", got, m.figures)
 			}

@@ -19,33 +19,12 @@ func survey[S, A any](t *testing.T, m explore.Model[S, A], abstract func(*encode
 	t.Helper()
 	var e encoder
 	states := map[string]struct{}{}
-	r, err := explore.Search(m, func(s S) {
+	r := explore.Hold(t, m, func(s S) {
 		e = e[:0]
 		abstract(&e, s)
 		states[string(e)] = struct{}{}
 		f.most = max(f.most, inflight(s))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Counterexample != nil {
-		t.Fatalf("the promise is broken:\n%v", r.Counterexample)
-	}
-	t.Logf("%d states of the production code, %d transitions", r.States, r.Transitions)
 	f.states = len(states)
 	return f, r.Depth
-}
-
-// refute returns how many steps the shortest history has that breaks a model.
-func refute[S, A any](t *testing.T, m explore.Model[S, A]) int {
-	t.Helper()
-	r, err := explore.Search(m, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Counterexample == nil {
-		t.Fatalf("no history of %d states breaks it", r.States)
-	}
-	t.Logf("a shortest history:\n%v", r.Counterexample)
-	return len(r.Counterexample.Trace)
 }

@@ -232,7 +232,7 @@ func (h handoff) measure(t *testing.T) (f found, depth int) {
 	t.Helper()
 	f, depth = survey(t, h.model(), h.abstract, func(s handed) int64 { return s.nodes[0].inflight + s.nodes[1].inflight })
 	h.spare = 1
-	f.steps = refute(t, h.model())
+	f.steps = explore.Refute(t, h.model())
 	return f, depth
 }
 

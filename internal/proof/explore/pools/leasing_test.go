@@ -202,7 +202,7 @@ func (l leasing) measure(t *testing.T) found {
 	t.Helper()
 	f, _ := survey(t, l.model(), l.abstract, func(s leased) int64 { return sum(s.inflight) })
 	l.spare = 1
-	f.steps = refute(t, l.model())
+	f.steps = explore.Refute(t, l.model())
 	return f
 }
 

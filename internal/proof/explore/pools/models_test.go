@@ -136,7 +136,7 @@ func tightest(t *testing.T, f *fleet) int {
 	t.Helper()
 	lower := *f
 	lower.spare = 1
-	return refute(t, lower.model())
+	return explore.Refute(t, lower.model())
 }
 
 // TestModelsDoWhatTheySay finds every event that a model switches on in its

@@ -3,6 +3,7 @@ package pools_test
 import (
 	"testing"
 
+	"github.com/weir-dev/weir/internal/proof/explore"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 )
 
@@ -70,14 +71,14 @@ func (r refuted) measure(t *testing.T) found {
 		l := leasing{holders: 2, params: r.params, altered: altered, spare: -r.params.Max}
 		f, _ := survey(t, l.model(), l.abstract, func(s leased) int64 { return sum(s.inflight) })
 		l.spare = 0
-		f.steps = refute(t, l.model())
+		f.steps = explore.Refute(t, l.model())
 		return f
 	}
 	h := handoff{limit: r.params.Max, grants: r.grants, params: r.params, rules: r.rules, spare: -r.params.Max}
 	h.rules.loose = true
 	f, _ := survey(t, h.model(), h.abstract, func(s handed) int64 { return s.nodes[0].inflight + s.nodes[1].inflight })
 	h.spare = 0
-	f.steps = refute(t, h.model())
+	f.steps = explore.Refute(t, h.model())
 	return f
 }
 
