@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	escrowmemory "github.com/weir-dev/weir/pkg/federation/escrow/memory"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -14,9 +15,9 @@ import (
 )
 
 // accounts returns what each holder was granted of the open window.
-func accounts(t *testing.T, h *hub) []ledger.Account {
+func accounts(t *testing.T, h *federationtest.Hub) []ledger.Account {
 	t.Helper()
-	s, err := h.get().Observe(t.Context(), "acme/checkout")
+	s, err := h.Totals().Observe(t.Context(), "acme/checkout")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,21 +25,21 @@ func accounts(t *testing.T, h *hub) []ledger.Account {
 }
 
 // holders returns how many accounts there are in the open window.
-func holders(t *testing.T, h *hub) int {
+func holders(t *testing.T, h *federationtest.Hub) int {
 	t.Helper()
 	return len(accounts(t, h))
 }
 
 func TestProcessesShareOneEscrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(300, limiter.Second, 1)
 		d := newDesk()
 		n := newCount(h, p)
 		var work sync.WaitGroup
 		until := time.Now().Add(10 * time.Second)
 		for i := range 4 {
-			r := open(t, config(p, 0), newLine(h, time.Duration(i)*time.Millisecond), d)
+			r := open(t, config(p, 0), federationtest.NewLine(h, time.Duration(i)*time.Millisecond), d)
 			work.Go(func() {
 				for time.Now().Before(until) {
 					n.add(take(t, r, p, 1, 3).Granted)
@@ -59,12 +60,12 @@ func TestProcessesShareOneEscrow(t *testing.T) {
 
 func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
 		d := newDesk()
 		cfg := config(p, 0)
 		cfg.Batch = federation.Batch{Fixed: true, Size: 10}
-		r := open(t, cfg, newLine(h, time.Millisecond), d)
+		r := open(t, cfg, federationtest.NewLine(h, time.Millisecond), d)
 		nextWindow(h, p)
 		takes(t, r, p, 3, 3)
 		d.set(func() { d.away = true })
@@ -93,12 +94,12 @@ func TestWithoutItsEscrowARegionLeasesForItself(t *testing.T) {
 // TestASlowEscrowCostsNoMoreThanPatience has an escrow answer, but later than holders wait.
 func TestASlowEscrowCostsNoMoreThanPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(1000, 10*limiter.Second, 1)
 		d := newDesk()
 		cfg := config(p, 0)
 		cfg.Patience = 50 * time.Millisecond
-		r := open(t, cfg, newLine(h, time.Millisecond), d)
+		r := open(t, cfg, federationtest.NewLine(h, time.Millisecond), d)
 		nextWindow(h, p)
 		takes(t, r, p, 3, 3)
 		d.set(func() { d.slow = 300 * time.Millisecond })
@@ -121,10 +122,10 @@ func TestASlowEscrowCostsNoMoreThanPatience(t *testing.T) {
 // asked: the numbers of the windows it knows are not those of the new ones.
 func TestUnitsOfWindowsOfAnotherLengthAreNotHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(1000, 10*limiter.Second, 1)
 		d := newDesk()
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), d)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), d)
 		nextWindow(h, p)
 		takes(t, r, p, 3, 3)
 		d.set(func() { d.slow = 20 * time.Millisecond })
@@ -157,12 +158,12 @@ func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHub(0)
+				h := federationtest.NewHub(0)
 				p := budget(100, 10*limiter.Second, 1)
 				d := newDesk()
 				cfg := config(p, 0)
 				cfg.Batch = federation.Batch{Fixed: true, Size: 10}
-				r := open(t, cfg, newLine(h, each), d)
+				r := open(t, cfg, federationtest.NewLine(h, each), d)
 				nextWindow(h, p)
 				n := newCount(h, p)
 				n.add(take(t, r, p, taken, taken).Granted)
@@ -189,23 +190,23 @@ func TestAnEscrowThatLostItsMemoryHasAnotherName(t *testing.T) {
 // TestTheSpareEscrowDoesNotGiveUpTheSlice looks what is said of it in its place.
 func TestTheSpareEscrowDoesNotGiveUpTheSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := nominal(budget(90, limiter.Second, 3))
 		cfg := config(p, 0)
 		cfg.Outage = federation.Nominal
-		d, l := newDesk(), newLine(h, time.Millisecond)
+		d, l := newDesk(), federationtest.NewLine(h, time.Millisecond)
 		r := open(t, cfg, l, d)
 		nextWindow(h, p)
 		takes(t, r, p, 1, 1)
 		d.set(func() { d.away = true })
-		l.set(func() { l.commands = nil })
+		l.Set(func() { l.Commands = nil })
 		pass(time.Second)
 		take(t, r, p, 1, 1)
-		l.set(func() {
-			if len(l.commands) == 0 {
+		l.Set(func() {
+			if len(l.Commands) == 0 {
 				t.Error("nothing was asked for")
 			}
-			for _, c := range l.commands {
+			for _, c := range l.Commands {
 				if c.Slice != 30 {
 					t.Errorf("the slice of 30 is said to be %d: %+v", c.Slice, c)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -15,7 +16,7 @@ import (
 // All want everything. The first weighs as much as the others together.
 func TestTenantsShareByWeightOverRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(400, limiter.Second, 2)
 		params := limitOf(p)
 		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 2}}, Default: 1}
@@ -27,7 +28,7 @@ func TestTenantsShareByWeightOverRegions(t *testing.T) {
 		nextWindow(h, p)
 		until := time.Now().Add(20 * time.Second)
 		for i, tenants := range [][]string{{"a", "b"}, {"c"}} {
-			r := open(t, config(p, i), newLine(h, time.Millisecond), nil)
+			r := open(t, config(p, i), federationtest.NewLine(h, time.Millisecond), nil)
 			for _, tenant := range tenants {
 				pause := time.Duration(1+rng.IntN(3)) * time.Millisecond
 				work.Go(func() {
@@ -62,11 +63,11 @@ func TestTenantsShareByWeightOverRegions(t *testing.T) {
 // second asks for anything.
 func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
 		params := limitOf(p)
 		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "a", Weight: 1}, {Tenant: "b", Weight: 1}}, Default: 1}
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		ask := func(tenant string) int64 {
 			res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
@@ -93,7 +94,7 @@ func TestAFloodOfOneTenantLeavesTheOthersTheirs(t *testing.T) {
 // everything, and another of those in the other region.
 func TestUnitsThatOneTenantDoesNotWantGoToAllRegions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(400, limiter.Second, 2)
 		params := limitOf(p)
 		params.Fairness = limiter.Fairness{Default: 1}
@@ -120,7 +121,7 @@ func TestUnitsThatOneTenantDoesNotWantGoToAllRegions(t *testing.T) {
 				}
 			})
 		}
-		a, b := open(t, config(p, 0), newLine(h, time.Millisecond), nil), open(t, config(p, 1), newLine(h, time.Millisecond), nil)
+		a, b := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil), open(t, config(p, 1), federationtest.NewLine(h, time.Millisecond), nil)
 		run(a, "small", 50*time.Millisecond)
 		run(a, "left", 3*time.Millisecond)
 		run(b, "right", 2*time.Millisecond)
@@ -139,12 +140,12 @@ func TestUnitsThatOneTenantDoesNotWantGoToAllRegions(t *testing.T) {
 // for everything after tenants of the other region did.
 func TestADeclaredTenantFindsItsPartInItsRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 2)
 		params := limitOf(p)
 		params.Fairness = limiter.Fairness{Weights: []limiter.Weight{{Tenant: "gold", Weight: 1}}, Default: 1}
-		l := newLine(h, time.Millisecond)
-		a, b := open(t, config(p, 0), l, nil), open(t, config(p, 1), newLine(h, time.Millisecond), nil)
+		l := federationtest.NewLine(h, time.Millisecond)
+		a, b := open(t, config(p, 0), l, nil), open(t, config(p, 1), federationtest.NewLine(h, time.Millisecond), nil)
 		ask := func(r *federation.Region, tenant string, times int) (units int64) {
 			for range times {
 				res, err := r.Apply(t.Context(), key, params, limiter.Command{Op: limiter.Take, Min: 1, Want: 1, Tenant: tenant})
@@ -165,12 +166,12 @@ func TestADeclaredTenantFindsItsPartInItsRegion(t *testing.T) {
 			t.Errorf("loud got %d and gold %d of 100", loud, gold)
 		}
 		nextWindow(h, p)
-		before := len(l.commands)
+		before := len(l.Commands)
 		ask(a, "gold", 1)
 		nextWindow(h, p)
-		l.set(func() {
-			if sent := len(l.commands) - before; sent > 4 {
-				t.Errorf("%d commands in a window of one request, although there was nothing to give up: %+v", sent, l.commands[before:])
+		l.Set(func() {
+			if sent := len(l.Commands) - before; sent > 4 {
+				t.Errorf("%d commands in a window of one request, although there was nothing to give up: %+v", sent, l.Commands[before:])
 			}
 		})
 		pass(10 * time.Second)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -15,11 +16,11 @@ import (
 // TestSlicesKeepServing cuts a region off for ten windows.
 func TestSlicesKeepServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := nominal(budget(90, limiter.Second, 3))
 		cfg := config(p, 0)
 		cfg.Outage = federation.Nominal
-		l := newLine(h, 5*time.Millisecond)
+		l := federationtest.NewLine(h, 5*time.Millisecond)
 		r := open(t, cfg, l, nil)
 		nextWindow(h, p)
 		nextWindow(h, p)
@@ -27,7 +28,7 @@ func TestSlicesKeepServing(t *testing.T) {
 		if s := r.Stats(); s.Slice != 30 {
 			t.Fatalf("got %+v", s)
 		}
-		l.set(func() { l.cut = true })
+		l.SetCut(true)
 		nextWindow(h, p)
 		for range 10 {
 			nextWindow(h, p)
@@ -38,8 +39,8 @@ func TestSlicesKeepServing(t *testing.T) {
 				if res.Granted == 0 {
 					break
 				}
-				if !res.Windows.Open[0].Contains(h.now()) || !res.Windows.Open[0].Contains(res.Now) {
-					t.Errorf("got %+v at %d", res, h.now())
+				if !res.Windows.Open[0].Contains(h.Now()) || !res.Windows.Open[0].Contains(res.Now) {
+					t.Errorf("got %+v at %d", res, h.Now())
 				}
 				got += res.Granted
 			}
@@ -47,7 +48,7 @@ func TestSlicesKeepServing(t *testing.T) {
 				t.Errorf("got %d, want the slice", got)
 			}
 		}
-		l.set(func() { l.cut = false })
+		l.SetCut(false)
 		pass(8 * time.Second)
 		nextWindow(h, p)
 		takes(t, r, p, 10, 10)
@@ -61,11 +62,11 @@ func TestSlicesKeepServing(t *testing.T) {
 // whose slice a process before it may have used.
 func TestSlicesAreNotUsedOfWindowsThatBeganBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := nominal(budget(90, 10*limiter.Second, 3))
 		cfg := config(p, 0)
 		cfg.Outage = federation.Nominal
-		first := open(t, cfg, newLine(h, time.Millisecond), nil)
+		first := open(t, cfg, federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		nextWindow(h, p)
 		pass(10 * time.Millisecond)
@@ -75,7 +76,7 @@ func TestSlicesAreNotUsedOfWindowsThatBeganBefore(t *testing.T) {
 		pass(time.Second)
 		cfg = config(p, 0)
 		cfg.Outage = federation.Nominal
-		second := open(t, cfg, newLine(h, time.Millisecond), nil)
+		second := open(t, cfg, federationtest.NewLine(h, time.Millisecond), nil)
 		var got int64
 		for range 40 {
 			got += take(t, second, p, 1, 1).Granted
@@ -98,10 +99,10 @@ func TestNominalRegionsStayWithinTheLimit(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 3))
-				h := newHub(time.Duration(rng.Int64N(int64(time.Hour))))
+				h := federationtest.NewHub(time.Duration(rng.Int64N(int64(time.Hour))))
 				p := nominal(budget(99, limiter.Second, 3))
 				n := newCount(h, p)
-				var lines []*line
+				var lines []*federationtest.Line
 				var work sync.WaitGroup
 				until := time.Now().Add(20 * time.Second)
 				for i := range p.Members {
@@ -110,7 +111,7 @@ func TestNominalRegionsStayWithinTheLimit(t *testing.T) {
 				for i := range p.Members {
 					cfg := config(p, i)
 					cfg.Outage, cfg.Timeout = federation.Nominal, 200*time.Millisecond
-					l := newLine(h, time.Duration(rng.IntN(10))*time.Millisecond)
+					l := federationtest.NewLine(h, time.Duration(rng.IntN(10))*time.Millisecond)
 					lines = append(lines, l)
 					r := open(t, cfg, l, nil)
 					work.Go(func() {
@@ -123,7 +124,7 @@ func TestNominalRegionsStayWithinTheLimit(t *testing.T) {
 				for time.Now().Before(until) {
 					time.Sleep(300 * time.Millisecond)
 					l := lines[rng.IntN(3)]
-					l.set(func() { l.cut = rng.IntN(2) == 0 })
+					l.SetCut(rng.IntN(2) == 0)
 				}
 				work.Wait()
 				if total := n.check(t, p.Limit); total < 20*99/3 {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -27,9 +28,9 @@ func refused(t *testing.T, r *federation.Region, p ledger.Params) limiter.Result
 
 func TestARegionThatIsCutOffHandsOnItsUnitsAndThenRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 2)
-		l := newLine(h, time.Millisecond)
+		l := federationtest.NewLine(h, time.Millisecond)
 		cfg := config(p, 0)
 		cfg.Batch = federation.Batch{Fixed: true, Size: 16}
 		r := open(t, cfg, l, nil)
@@ -44,7 +45,7 @@ func TestARegionThatIsCutOffHandsOnItsUnitsAndThenRefuses(t *testing.T) {
 			t.Errorf("got %+v, want the last answer", s)
 		}
 		cut := time.Now()
-		l.set(func() { l.cut = true })
+		l.SetCut(true)
 		for range left {
 			takes(t, r, p, 1, 1)
 		}
@@ -55,7 +56,7 @@ func TestARegionThatIsCutOffHandsOnItsUnitsAndThenRefuses(t *testing.T) {
 		if s := r.Stats(); s.Connected || s.Err == nil || s.Outages != 1 || s.Since.Before(cut) || s.Refused < 3 {
 			t.Errorf("got %+v", s)
 		}
-		l.set(func() { l.cut = false })
+		l.SetCut(false)
 		pass(2 * time.Second)
 		takes(t, r, p, 1, 1)
 		if s := r.Stats(); !s.Connected || s.Err != nil {
@@ -66,18 +67,18 @@ func TestARegionThatIsCutOffHandsOnItsUnitsAndThenRefuses(t *testing.T) {
 
 func TestTheCoordinatorIsDownAcrossABoundary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 5, 5)
-		h.stop()
+		h.Stop()
 		nextWindow(h, p)
 		pass(200 * time.Millisecond)
 		refused(t, r, p) // nothing of the window before is good any more
 		pass(3 * time.Second)
 		refused(t, r, p)
-		h.restart(false)
+		h.Restart(false)
 		nextWindow(h, p)
 		pass(7 * time.Second)
 		nextWindow(h, p)
@@ -91,16 +92,16 @@ func TestTheCoordinatorIsDownAcrossABoundary(t *testing.T) {
 // TestATermThatBeginsInAWindow loses the memory of the coordinator.
 func TestATermThatBeginsInAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
 		cfg := config(p, 0)
 		cfg.Batch = federation.Batch{Fixed: true, Size: 16}
-		r := open(t, cfg, newLine(h, time.Millisecond), nil)
+		r := open(t, cfg, federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 4, 4)
 		pass(100 * time.Millisecond)
 		left := r.Stats().Remaining
-		h.restart(false)
+		h.Restart(false)
 		got := int64(0)
 		for {
 			res := take(t, r, p, 1, 1)
@@ -129,22 +130,18 @@ func TestATermThatBeginsInAWindow(t *testing.T) {
 // TestAnEarlierTermHasNoSay has the coordinator that was replaced answer again.
 func TestAnEarlierTermHasNoSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
 		cfg := config(p, 0)
 		cfg.Batch = federation.Batch{Fixed: true, Size: 1}
-		r := open(t, cfg, newLine(h, time.Millisecond), nil)
+		r := open(t, cfg, federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 4, 4)
-		h.mu.Lock()
-		h.to = &naive{h: h, term: 2}
-		h.mu.Unlock()
+		h.ReplaceTotals(&naive{h: h, term: 2})
 		if res := take(t, r, p, 30, 30); res.Granted != 30 { // an order may have brought a few before
 			t.Errorf("got %+v; %+v", res, r.Stats())
 		}
-		h.mu.Lock()
-		h.to = &naive{h: h, term: 1}
-		h.mu.Unlock()
+		h.ReplaceTotals(&naive{h: h, term: 1})
 		res := take(t, r, p, 40, 90)
 		s := r.Stats()
 		if res.Granted != 0 || s.Connected || s.Epoch.Term != 2 {
@@ -158,7 +155,7 @@ func TestAnEarlierTermHasNoSay(t *testing.T) {
 
 // naive is a coordinator that does not know when another followed it.
 type naive struct {
-	h    *hub
+	h    *federationtest.Hub
 	term int64
 
 	mu    sync.Mutex
@@ -170,7 +167,7 @@ func (n *naive) Apply(_ context.Context, _ string, p ledger.Params, c ledger.Com
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c.Memory = ledger.Memory{Term: n.term}
-	n.state, g = n.state.Step(p, n.h.now(), c)
+	n.state, g = n.state.Step(p, n.h.Now(), c)
 	return g, nil
 }
 
@@ -179,19 +176,19 @@ func (n *naive) Observe(context.Context, string) (ledger.State, error) { return 
 
 func TestAnErrorOnlyBeforeAnythingWasKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		h.stop()
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		h.Stop()
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		pass(50 * time.Millisecond)
 		_, err := r.Apply(t.Context(), key, limitOf(p), limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 		if _, away := errors.AsType[*store.UnavailableError](err); !away {
 			t.Errorf("got %v", err)
 		}
-		h.restart(true)
+		h.Restart(true)
 		pass(time.Second)
 		takes(t, r, p, 1, 1)
-		h.stop()
+		h.Stop()
 		pass(2 * time.Second)
 		refused(t, r, p)
 	})
@@ -201,11 +198,11 @@ func TestAnErrorOnlyBeforeAnythingWasKnown(t *testing.T) {
 func TestRegionalOnlyLeasesAhead(t *testing.T) {
 	served := func(action federation.Outage) (n int64) {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHub(0)
+			h := federationtest.NewHub(0)
 			p := budget(1000, 10*limiter.Second, 2)
 			cfg := config(p, 0)
 			cfg.Outage = action
-			l := newLine(h, time.Millisecond)
+			l := federationtest.NewLine(h, time.Millisecond)
 			r := open(t, cfg, l, nil)
 			nextWindow(h, p)
 			for range 3 * 100 { // 10 a second, in three windows
@@ -216,7 +213,7 @@ func TestRegionalOnlyLeasesAhead(t *testing.T) {
 				takes(t, r, p, 1, 1)
 				time.Sleep(100 * time.Millisecond)
 			}
-			l.set(func() { l.cut = true })
+			l.SetCut(true)
 			for range 40 {
 				n += take(t, r, p, 1, 1).Granted
 				time.Sleep(100 * time.Millisecond)
@@ -234,24 +231,24 @@ func TestRegionalOnlyLeasesAhead(t *testing.T) {
 // TestALateAnswerIsOfNoUse lets an answer arrive after its window.
 func TestALateAnswerIsOfNoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
 		cfg := config(p, 0)
 		cfg.Timeout = 10 * time.Second
-		l := newLine(h, time.Millisecond)
+		l := federationtest.NewLine(h, time.Millisecond)
 		n := newCount(h, p)
 		r := open(t, cfg, l, nil)
 		nextWindow(h, p)
-		l.set(func() { l.back = func() time.Duration { return 1500 * time.Millisecond } })
+		l.Set(func() { l.Back = federationtest.Always(1500 * time.Millisecond) })
 		for range 8 {
 			res := take(t, r, p, 1, 100)
-			if res.Granted > 0 && !res.Windows.Open[0].Contains(h.now()) {
-				t.Errorf("got %+v at %d", res, h.now())
+			if res.Granted > 0 && !res.Windows.Open[0].Contains(h.Now()) {
+				t.Errorf("got %+v at %d", res, h.Now())
 			}
 			n.add(res.Granted)
 		}
 		n.check(t, p.Limit)
-		l.set(func() { l.back = func() time.Duration { return time.Millisecond } })
+		l.Set(func() { l.Back = federationtest.Always(time.Millisecond) })
 		pass(2 * time.Second)
 		nextWindow(h, p)
 		takes(t, r, p, 50, 50)
@@ -263,11 +260,11 @@ func TestASuspendedMachineUsesNothingOld(t *testing.T) {
 	for name, shared := range map[string]bool{"own escrow": false, "an escrow whose clock stood still": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHub(0)
+				h := federationtest.NewHub(0)
 				p := budget(100, 10*limiter.Second, 1)
 				cfg := config(p, 0)
 				cfg.Batch = federation.Batch{Fixed: true, Size: 50}
-				l := newLine(h, time.Millisecond)
+				l := federationtest.NewLine(h, time.Millisecond)
 				var e federation.Escrow
 				if shared {
 					e = newDesk()
@@ -279,7 +276,7 @@ func TestASuspendedMachineUsesNothingOld(t *testing.T) {
 				if r.Stats().Remaining == 0 {
 					t.Fatalf("nothing was leased ahead: %+v", r.Stats())
 				}
-				l.set(func() { l.cut = true })
+				l.SetCut(true)
 				cfg.Clock.Skip(11 * time.Second)
 				refused(t, r, p)
 			})
@@ -290,15 +287,15 @@ func TestASuspendedMachineUsesNothingOld(t *testing.T) {
 // TestARegionKeepsInTouch counts the commands of a region that nobody asks for anything.
 func TestARegionKeepsInTouch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		l := newLine(h, time.Millisecond)
+		l := federationtest.NewLine(h, time.Millisecond)
 		r := open(t, config(p, 0), l, nil)
 		pass(61 * time.Second)
 		if s := r.Stats(); s.Commands < 12 || s.Commands > 14 || !s.Connected || s.Granted != 0 {
 			t.Errorf("got %+v, want a command every 5 s", s)
 		}
-		h.stop()
+		h.Stop()
 		pass(10 * time.Second)
 		if s := r.Stats(); s.Connected || s.Err == nil {
 			t.Errorf("got %+v", s)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -17,14 +18,14 @@ import (
 
 func TestResultsNameTheCoordinatorsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(17 * time.Minute)
+		h := federationtest.NewHub(17 * time.Minute)
 		p := budget(100, limiter.Second, 2)
-		r := open(t, config(p, 0), newLine(h, 10*time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, 10*time.Millisecond), nil)
 		for range 5 {
 			nextWindow(h, p)
 			for range 9 {
 				res := take(t, r, p, 1, 3)
-				now := h.now()
+				now := h.Now()
 				w := res.Windows.Open[0]
 				switch {
 				case res.Granted < 1 || res.Windows.N != 1 || w.Rate != (limiter.Rate{Limit: 100, Window: limiter.Second}):
@@ -44,9 +45,9 @@ func TestResultsNameTheCoordinatorsWindow(t *testing.T) {
 // away.
 func TestWaitingRequestsShareACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(1000, 10*limiter.Second, 1)
-		l := newLine(h, 50*time.Millisecond)
+		l := federationtest.NewLine(h, 50*time.Millisecond)
 		r := open(t, config(p, 0), l, nil)
 		pass(time.Second)
 		nextWindow(h, p)
@@ -59,9 +60,9 @@ func TestWaitingRequestsShareACommand(t *testing.T) {
 		if n := r.Stats().Commands - before; n > 3 {
 			t.Errorf("%d commands", n)
 		}
-		l.set(func() {
-			for i := 1; i < len(l.sent); i++ {
-				if l.sent[i].Sub(l.sent[i-1]) < 100*time.Millisecond {
+		l.Set(func() {
+			for i := 1; i < len(l.Sent); i++ {
+				if l.Sent[i].Sub(l.Sent[i-1]) < 100*time.Millisecond {
 					t.Errorf("command %d was sent before the one before it was answered", i)
 				}
 			}
@@ -71,9 +72,9 @@ func TestWaitingRequestsShareACommand(t *testing.T) {
 
 func TestReturnsServeTheNextRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(10, 10*limiter.Second, 1)
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		res := take(t, r, p, 10, 10)
 		refused(t, r, p)
@@ -109,9 +110,9 @@ func TestReturnsServeTheNextRequest(t *testing.T) {
 
 func TestPeekTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 1, 1)
 		pass(time.Second)
@@ -129,9 +130,9 @@ func TestPeekTakesNothing(t *testing.T) {
 
 func TestACommandThatDoesNotFitABudgetIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		r := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
+		r := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
 		bucket := limitOf(p)
 		bucket.Algorithm = limiter.TokenBucket
 		one := limiter.Command{Op: limiter.Take, Min: 1, Want: 1}
@@ -160,16 +161,16 @@ func TestACommandThatDoesNotFitABudgetIsAnError(t *testing.T) {
 
 func TestAClosedRegionReturnsUntakenUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 1)
 		cfg := config(p, 0)
 		cfg.Batch = federation.Batch{Fixed: true, Size: 40}
-		r := federation.New(cfg, newLine(h, time.Millisecond), nil)
+		r := federation.New(cfg, federationtest.NewLine(h, time.Millisecond), nil)
 		nextWindow(h, p)
 		takes(t, r, p, 5, 5)
 		pass(time.Second)
 		granted := func() int64 {
-			s, err := h.get().Observe(t.Context(), cfg.ID)
+			s, err := h.Totals().Observe(t.Context(), cfg.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,14 +192,14 @@ func TestAClosedRegionReturnsUntakenUnits(t *testing.T) {
 
 func TestARequestThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		l := newLine(h, time.Millisecond)
+		l := federationtest.NewLine(h, time.Millisecond)
 		cfg := config(p, 0)
 		cfg.Timeout, cfg.Patience = 10*time.Second, 80*time.Millisecond
 		r := open(t, cfg, l, nil)
 		pass(100 * time.Millisecond)
-		l.set(func() { l.cut = true })
+		l.SetCut(true)
 		began := time.Now()
 		refused(t, r, p)
 		if waited := time.Since(began); waited != cfg.Patience {
@@ -210,17 +211,17 @@ func TestARequestThatGivesUp(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		l.set(func() { l.cut = false })
+		l.SetCut(false)
 	})
 }
 
 // TestIdleUnitsAreGivenBack has one region lease much, and then want nothing any more.
 func TestIdleUnitsAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, 10*limiter.Second, 2)
-		a := open(t, config(p, 0), newLine(h, time.Millisecond), nil)
-		b := open(t, config(p, 1), newLine(h, time.Millisecond), nil)
+		a := open(t, config(p, 0), federationtest.NewLine(h, time.Millisecond), nil)
+		b := open(t, config(p, 1), federationtest.NewLine(h, time.Millisecond), nil)
 		for range 3 {
 			nextWindow(h, p)
 			for range 40 {
@@ -243,9 +244,9 @@ func TestIdleUnitsAreGivenBack(t *testing.T) {
 
 func TestReportsReachTheCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
-		l := newLine(h, time.Millisecond)
+		l := federationtest.NewLine(h, time.Millisecond)
 		r := open(t, config(p, 0), l, nil)
 		nextWindow(h, p)
 		index := take(t, r, p, 1, 3).Windows.Open[0].Index
@@ -254,11 +255,11 @@ func TestReportsReachTheCoordinator(t *testing.T) {
 		if err := r.Report(t.Context(), []ledger.Usage{{Index: index, Admitted: 3, Refused: 2, Complete: true}}); err != nil {
 			t.Fatal(err)
 		}
-		s, _ := h.get().Observe(t.Context(), "acme/checkout")
+		s, _ := h.Totals().Observe(t.Context(), "acme/checkout")
 		if len(s.Closed) == 0 || s.Closed[0].Index != index || s.Closed[0].Usage[0].Admitted != 3 || !s.Closed[0].Usage[0].Complete {
 			t.Errorf("got %+v", s.Closed)
 		}
-		h.stop()
+		h.Stop()
 		if err := r.Report(t.Context(), nil); err == nil {
 			t.Error("no error of a coordinator that is away")
 		}
@@ -273,14 +274,14 @@ func TestReconfigure(t *testing.T) {
 
 func reconfigure(t *testing.T, shared bool) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
 		cfg := config(p, 0)
 		var e federation.Escrow
 		if shared {
 			e = newDesk()
 		}
-		r := open(t, cfg, newLine(h, time.Millisecond), e)
+		r := open(t, cfg, federationtest.NewLine(h, time.Millisecond), e)
 		nextWindow(h, p)
 		takes(t, r, p, 40, 40)
 		cfg.Params.Limit = 50
@@ -303,8 +304,8 @@ func reconfigure(t *testing.T, shared bool) {
 		nextWindow(h, cfg.Params)
 		pass(time.Second)
 		res := take(t, r, cfg.Params, 50, 50)
-		if w := res.Windows.Open[0]; res.Granted != 50 || w.Window != 10*limiter.Second || !w.Contains(h.now()) {
-			t.Errorf("got %+v at %d; %+v", res, h.now(), r.Stats())
+		if w := res.Windows.Open[0]; res.Granted != 50 || w.Window != 10*limiter.Second || !w.Contains(h.Now()) {
+			t.Errorf("got %+v at %d; %+v", res, h.Now(), r.Stats())
 		}
 		refused(t, r, cfg.Params)
 	})
@@ -313,10 +314,10 @@ func reconfigure(t *testing.T, shared bool) {
 // TestAnAnswerOfWindowsOfAnotherLength arrives after Reconfigure.
 func TestAnAnswerOfWindowsOfAnotherLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(100, limiter.Second, 1)
 		cfg := config(p, 0)
-		l := newLine(h, 20*time.Millisecond)
+		l := federationtest.NewLine(h, 20*time.Millisecond)
 		r := open(t, cfg, l, nil)
 		nextWindow(h, p)
 		go func() {

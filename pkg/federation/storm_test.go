@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	escrowmemory "github.com/weir-dev/weir/pkg/federation/escrow/memory"
@@ -47,7 +48,7 @@ func (d *desk) Apply(ctx context.Context, id string, c escrow.Command) (escrow.R
 	if away {
 		return escrow.Result{}, errCut
 	}
-	if !wait(ctx, slow) {
+	if !federationtest.Wait(ctx, slow) {
 		return escrow.Result{}, &store.UnavailableError{Store: "test", Cause: ctx.Err()}
 	}
 	r, err := to.Apply(ctx, id, c)
@@ -61,10 +62,10 @@ func (d *desk) Apply(ctx context.Context, id string, c escrow.Command) (escrow.R
 type storm struct {
 	t      *testing.T
 	rng    *rand.Rand
-	hub    *hub
+	hub    *federationtest.Hub
 	params ledger.Params
 	count  *count
-	lines  []*line
+	lines  []*federationtest.Line
 	desks  []*desk
 	shared bool // the processes of a region share an escrow
 	action federation.Outage
@@ -77,8 +78,8 @@ type storm struct {
 func newStorm(t *testing.T, seed uint64) *storm {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	s := &storm{t: t, rng: rng, chance: rand.New(rand.NewPCG(seed, 8))}
-	s.hub = newHub(time.Duration(rng.Int64N(int64(time.Hour))))
-	s.hub.rate = 1 + float64(rng.IntN(201)-100)/1e6
+	s.hub = federationtest.NewHub(time.Duration(rng.Int64N(int64(time.Hour))))
+	s.hub.Rate = 1 + float64(rng.IntN(201)-100)/1e6
 	window := []limiter.Micros{200 * limiter.Millisecond, 500 * limiter.Millisecond, limiter.Second}[rng.IntN(3)]
 	s.params = budget(20+rng.Int64N(200), window, 3)
 	s.params.Strategy = ledger.Strategy(rng.IntN(3))
@@ -92,10 +93,10 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	s.shared = rng.IntN(2) == 0
 	s.count = newCount(s.hub, s.params)
 	for range s.params.Members {
-		l := newLine(s.hub, 0)
-		l.there, l.back = s.delay, s.delay
-		l.lose = func() bool { return s.one(60) }
-		l.twice = func() bool { return s.one(60) }
+		l := federationtest.NewLine(s.hub, 0)
+		l.There, l.Back = s.delay, s.delay
+		l.Lose = func() bool { return s.one(60) }
+		l.Twice = func() bool { return s.one(60) }
 		s.lines = append(s.lines, l)
 		d := newDesk()
 		d.lose = func() bool { return s.one(100) }
@@ -154,14 +155,14 @@ func (s *storm) live(ctx context.Context, member int) {
 // skew makes a clock fast by ppm millionths.
 func (s *storm) skew(ctx context.Context, c *monotonic.Clock, ppm int64) {
 	const tick = 5 * time.Millisecond
-	for wait(ctx, tick) && ctx.Err() == nil {
+	for federationtest.Wait(ctx, tick) && ctx.Err() == nil {
 		c.Skip(tick * time.Duration(ppm) / 1e6)
 	}
 }
 
 // spend takes units, gives some back and spends the others as late as it may.
 func (s *storm) spend(ctx context.Context, r *federation.Region, clock *monotonic.Clock) {
-	for wait(ctx, time.Duration(s.below(int64(6*time.Millisecond)))) && ctx.Err() == nil {
+	for federationtest.Wait(ctx, time.Duration(s.below(int64(6*time.Millisecond)))) && ctx.Err() == nil {
 		c := limiter.Command{Op: limiter.Take, Min: 1 + s.below(3)}
 		c.Want = c.Min + s.below(8)
 		asked := clock.Now()
@@ -177,7 +178,7 @@ func (s *storm) spend(ctx context.Context, r *federation.Region, clock *monotoni
 		}
 		deadline := account.DeadlineOf(asked, res.ExpiresIn)
 		if s.one(3) && deadline > clock.Now() {
-			wait(context.WithoutCancel(ctx), time.Duration(s.below(deadline-clock.Now())))
+			federationtest.Wait(context.WithoutCancel(ctx), time.Duration(s.below(deadline-clock.Now())))
 		}
 		if s.one(10) {
 			back := 1 + s.below(res.Granted)
@@ -187,7 +188,7 @@ func (s *storm) spend(ctx context.Context, r *federation.Region, clock *monotoni
 		if clock.Now() >= deadline || res.Granted == 0 {
 			continue
 		}
-		if w, now := res.Windows.Open[0], s.hub.now(); !w.Contains(now) || !w.Contains(res.Now) {
+		if w, now := res.Windows.Open[0], s.hub.Now(); !w.Contains(now) || !w.Contains(res.Now) {
 			s.t.Errorf("a grant of window %d was good at %d, reported as %d", w.Index, now, res.Now)
 		}
 		s.count.add(res.Granted)
@@ -200,15 +201,15 @@ func (s *storm) fault() {
 	l, d := s.lines[member], s.desks[member]
 	switch s.below(12) {
 	case 0, 1:
-		l.set(func() { l.cut = true })
+		l.SetCut(true)
 	case 2, 3, 4:
 		for _, l := range s.lines {
-			l.set(func() { l.cut = false })
+			l.SetCut(false)
 		}
 	case 5:
-		s.hub.stop()
+		s.hub.Stop()
 	case 6, 7:
-		s.hub.restart(false)
+		s.hub.Restart(false)
 	case 8:
 		d.set(func() { d.away = true })
 	case 9, 10:
@@ -240,7 +241,7 @@ func (s *storm) run(d time.Duration) {
 			})
 		}
 	}
-	for wait(ctx, 250*time.Millisecond) && ctx.Err() == nil {
+	for federationtest.Wait(ctx, 250*time.Millisecond) && ctx.Err() == nil {
 		s.fault()
 	}
 	work.Wait()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation"
 	"github.com/weir-dev/weir/pkg/limiter"
 )
@@ -42,13 +43,13 @@ func (o offer) play(t *testing.T, windows int) (out outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		const regions, warm = 3, 4
 		rng := rand.New(rand.NewPCG(o.seed, 1))
-		h := newHub(0)
+		h := federationtest.NewHub(0)
 		p := budget(o.limit, o.window, regions)
 		var all []*federation.Region
 		for i := range regions {
 			cfg := config(p, i)
 			cfg.Batch, cfg.Outage = o.batch, o.action
-			all = append(all, open(t, cfg, newLine(h, o.trip/2), nil))
+			all = append(all, open(t, cfg, federationtest.NewLine(h, o.trip/2), nil))
 		}
 		n := newCount(h, p)
 		hot := 1.0/regions + o.skew*(1-1.0/regions)

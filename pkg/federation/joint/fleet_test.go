@@ -9,114 +9,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/internal/testing/seeds"
 	"github.com/weir-dev/weir/pkg/federation"
-	"github.com/weir-dev/weir/pkg/federation/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/federation/joint"
 	"github.com/weir-dev/weir/pkg/federation/keyed"
-	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/monotonic"
 	"github.com/weir-dev/weir/pkg/store"
 )
 
-// A hub keeps the budgets of all rates. Its clock is ahead of that of members, and it may be away, or
-// be replaced by one that remembers nothing.
-type hub struct {
-	ahead time.Duration
-
-	mu   sync.Mutex
-	term int64
-	to   *memory.Coordinator // nil while it is away
-}
-
-func (h *hub) now() limiter.Instant { return limiter.Instant(time.Now().Add(h.ahead).UnixMicro()) }
-
-func (h *hub) restart(first bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.term++
-	h.to = memory.New(memory.Options{Clock: h.now, Term: h.term, First: first})
-}
-
-func (h *hub) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.to = nil
-}
-
-func (h *hub) get() *memory.Coordinator {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.to
-}
-
-// A line is a member's way to the hub. It delays messages, and loses some and their answers.
-type line struct {
-	hub *hub
-
-	mu   sync.Mutex
-	rng  *rand.Rand
-	cut  bool
-	loss int // in percent
-}
-
-// fate returns how long a message takes each way, and whether it or its answer is lost.
-func (l *line) fate() (there, back time.Duration, lost, unanswered bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lose := func() bool { return l.cut || l.rng.IntN(100) < l.loss }
-	delay := func() time.Duration { return time.Duration(l.rng.Int64N(int64(20 * time.Millisecond))) }
-	return delay(), delay(), lose(), lose()
-}
-
-func (l *line) set(cut bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = cut
-}
-
-// send has the hub answer, when message and answer arrive.
-func send[T any](ctx context.Context, l *line, answer func(context.Context, *memory.Coordinator) (T, error)) (T, error) {
-	var none T
-	there, back, lost, unanswered := l.fate()
-	time.Sleep(there)
-	to := l.hub.get()
-	if lost || to == nil {
-		<-ctx.Done()
-		return none, errCut
-	}
-	out, err := answer(context.WithoutCancel(ctx), to)
-	if unanswered {
-		<-ctx.Done()
-		return none, errCut
-	}
-	time.Sleep(back)
-	return out, err
-}
-
-func (l *line) Apply(ctx context.Context, id string, p ledger.Params, c ledger.Command) (ledger.Grant, error) {
-	return send(ctx, l, func(ctx context.Context, to *memory.Coordinator) (ledger.Grant, error) {
-		return to.Apply(ctx, id, p, c)
-	})
-}
-
-func (l *line) ApplyKeys(ctx context.Context, id string, p ledger.Params, r keys.Request) (keys.Reply, error) {
-	return send(ctx, l, func(ctx context.Context, to *memory.Coordinator) (keys.Reply, error) {
-		return to.ApplyKeys(ctx, id, p, r)
-	})
-}
-
-func (l *line) Observe(ctx context.Context, id string) (ledger.State, error) {
-	return send(ctx, l, func(ctx context.Context, to *memory.Coordinator) (ledger.State, error) { return to.Observe(ctx, id) })
-}
-
 // A fleet is members that draw from the budgets of several rates.
 type fleet struct {
 	t      *testing.T
-	hub    *hub
-	lines  []*line
+	hub    *federationtest.Hub
+	lines  []*federationtest.Line
 	draws  []joint.Draw
 	params limiter.Params
 	closes []func()
@@ -129,15 +37,14 @@ type fleet struct {
 
 // newFleet returns one whose lines lose up to that part of messages, in percent.
 func newFleet(t *testing.T, rng *rand.Rand, members, loss int, isKeyed bool, rates ...limiter.Rate) *fleet {
-	f := &fleet{t: t, hub: &hub{ahead: time.Duration(rng.Int64N(int64(time.Hour))) - 30*time.Minute}, admitted: map[limiter.OpenWindow]map[string]int64{}}
-	f.hub.restart(true)
+	f := &fleet{t: t, hub: federationtest.NewHub(time.Duration(rng.Int64N(int64(time.Hour))) - 30*time.Minute), admitted: map[limiter.OpenWindow]map[string]int64{}}
 	f.params.Rates = rates
 	var all []ledger.Member
 	for i := range members {
 		all = append(all, ledger.Member{Name: fmt.Sprint("m", i), Weight: 1, Borrowing: -1})
 	}
 	for _, m := range all {
-		l := &line{hub: f.hub, rng: rand.New(rand.NewPCG(rng.Uint64(), 3)), loss: rng.IntN(loss + 1)}
+		l := f.lossy(rand.New(rand.NewPCG(rng.Uint64(), 3)), rng.IntN(loss+1))
 		draw := joint.Draw{Patience: 50 * time.Millisecond}
 		clock := new(monotonic.Clock)
 		for _, r := range rates {
@@ -160,6 +67,15 @@ func newFleet(t *testing.T, rng *rand.Rand, members, loss int, isKeyed bool, rat
 		f.lines, f.draws = append(f.lines, l), append(f.draws, draw)
 	}
 	return f
+}
+
+// lossy returns a line that delays messages and answers by up to 20 ms and loses some, in percent.
+func (f *fleet) lossy(rng *rand.Rand, loss int) *federationtest.Line {
+	l := federationtest.NewLine(f.hub, 0)
+	l.There = func() time.Duration { return time.Duration(rng.Int64N(int64(20 * time.Millisecond))) }
+	l.Back = l.There
+	l.Lose = func() bool { return rng.IntN(100) < loss }
+	return l
 }
 
 // pod leases up to most units from one member and admits what it was granted while it holds, a part of it at a time, or gives
@@ -207,7 +123,7 @@ func (f *fleet) admit(hash string, n int64) {
 	defer f.mu.Unlock()
 	f.units += n
 	for _, r := range f.params.Rates {
-		w := r.WindowAt(f.hub.now())
+		w := r.WindowAt(f.hub.Now())
 		if f.admitted[w] == nil {
 			f.admitted[w] = map[string]int64{}
 		}
@@ -241,16 +157,16 @@ func TestNoRateIsExceededWhateverFails(t *testing.T) {
 					time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Second))))
 					switch rng.IntN(4) {
 					case 0:
-						f.hub.stop()
+						f.hub.Stop()
 						time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
-						f.hub.restart(false)
+						f.hub.Restart(false)
 					case 1:
-						f.hub.restart(false)
+						f.hub.Restart(false)
 					default:
 						l := f.lines[rng.IntN(len(f.lines))]
-						l.set(true)
+						l.SetCut(true)
 						time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
-						l.set(false)
+						l.SetCut(false)
 					}
 				}
 			})

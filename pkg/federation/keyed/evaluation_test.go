@@ -63,7 +63,7 @@ const (
 // offer has each region ask for values until the time is over. Most values are in demand as often
 // with a tenth of the requests, because there is a tenth of the values.
 func (c *trial) offer(w *town, part int) *load {
-	l := &load{began: time.Now(), first: int64(w.hub.now()) / int64(w.params.Window), offered: [3]map[place]int64{{}, {}, {}}}
+	l := &load{began: time.Now(), first: int64(w.hub.Now()) / int64(w.params.Window), offered: [3]map[place]int64{{}, {}, {}}}
 	var all sync.WaitGroup
 	for region := range w.regions {
 		own := rand.New(rand.NewPCG(1, uint64(region)))
@@ -73,7 +73,7 @@ func (c *trial) offer(w *town, part int) *load {
 			for time.Since(l.began) < trialTime {
 				key := int(zipf.Uint64())
 				if c.reaches == nil || c.reaches(region, time.Since(l.began)) {
-					l.offered[region][place{fmt.Sprint("k", key), int64(w.hub.now()) / int64(w.params.Window)}]++
+					l.offered[region][place{fmt.Sprint("k", key), int64(w.hub.Now()) / int64(w.params.Window)}]++
 				}
 				l.sent[region]++
 				all.Go(func() { w.ask(region, key, 1, 1) })
@@ -127,8 +127,8 @@ func (c *trial) row(t *testing.T, w *town, l *load, kept *shelf) string {
 			over = max(over, w.admitted[at]-w.params.LimitOf(at.hash))
 		}
 	}
-	used, seen := float64(admitted)/float64(most), w.hub.seen()
-	row := fmt.Sprintf("| %s | %d | %.3f | %.3f | %.2f | %.2f | %.1f |\n", c.name, over, used, float64(split)/float64(most), float64(seen.messages)/float64(admitted),
+	used, seen := float64(admitted)/float64(most), w.hub.Seen()
+	row := fmt.Sprintf("| %s | %d | %.3f | %.3f | %.2f | %.2f | %.1f |\n", c.name, over, used, float64(split)/float64(most), float64(seen.Messages)/float64(admitted),
 		float64(l.sent[0]+l.sent[1]+l.sent[2])/float64(admitted), float64(kept.written())/trialTime.Seconds())
 	t.Log(row)
 	if used < c.least {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation/keyed"
 	"github.com/weir-dev/weir/pkg/federation/keys"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
@@ -26,8 +27,8 @@ func TestAKeyThatIsUsedOnceCostsOneRoundTrip(t *testing.T) {
 			}
 		}
 		time.Sleep(50 * time.Second)
-		if w.hub.seen().messages != 20 || w.hub.seen().asks != 20 {
-			t.Errorf("%d messages for %d keys, want one for each of 20", w.hub.seen().messages, w.hub.seen().asks)
+		if w.hub.Seen().Messages != 20 || w.hub.Seen().Asks != 20 {
+			t.Errorf("%d messages for %d keys, want one for each of 20", w.hub.Seen().Messages, w.hub.Seen().Asks)
 		}
 	})
 }
@@ -49,25 +50,25 @@ func TestWhatIsExpectedIsOnItsWay(t *testing.T) {
 			t.Errorf("%d units after %v, want 5 after 4ms", got, waited)
 		}
 		w.ask(0, 1, 1, 1)
-		n := w.hub.seen().messages
+		n := w.hub.Seen().Messages
 		region.Expect(key, limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ask(0, 1, 1, 1); got != 1 {
 			t.Error("nothing is handed on after nobody waited for what was expected")
 		}
-		if got := w.hub.seen().messages; got > n+1 || n != 2 {
+		if got := w.hub.Seen().Messages; got > n+1 || n != 2 {
 			t.Errorf("%d messages, and then %d, want 2 and one more at most", n, got)
 		}
 		// What is used up, or cannot be had, is not asked for.
 		w.ask(1, 2, 100, 100)
 		w.ask(0, 2, 1, 1)
-		n = w.hub.seen().messages
+		n = w.hub.Seen().Messages
 		region.Expect(store.Key{Hash: "k2"}, c)
-		w.lines[0].set(func(l *line) { l.cut = true })
+		w.lines[0].SetCut(true)
 		w.ask(0, 3, 1, 1)
 		region.Expect(store.Key{Hash: "k4"}, c)
 		time.Sleep(20 * time.Millisecond)
-		if got := w.hub.seen().messages; got != n {
+		if got := w.hub.Seen().Messages; got != n {
 			t.Errorf("%d messages for what is in vain", got-n)
 		}
 	})
@@ -82,10 +83,10 @@ func TestKeysShareMessages(t *testing.T) {
 			all.Go(func() { w.ask(0, key, 1, 1) })
 		}
 		all.Wait()
-		if w.hub.seen().asks != 2000 || w.hub.seen().messages > 12 || w.hub.seen().largest > 512 {
-			t.Errorf("%d messages of at most %d keys for %d", w.hub.seen().messages, w.hub.seen().largest, w.hub.seen().asks)
+		if w.hub.Seen().Asks != 2000 || w.hub.Seen().Messages > 12 || w.hub.Seen().Largest > 512 {
+			t.Errorf("%d messages of at most %d keys for %d", w.hub.Seen().Messages, w.hub.Seen().Largest, w.hub.Seen().Asks)
 		}
-		if s := w.regions[0].Stats(); s.Messages != int64(w.hub.seen().messages) || s.Asks != 2000 || s.Granted != 2000 || s.Taken != 2000 || s.Values != 2000 || !s.Connected {
+		if s := w.regions[0].Stats(); s.Messages != int64(w.hub.Seen().Messages) || s.Asks != 2000 || s.Granted != 2000 || s.Taken != 2000 || s.Values != 2000 || !s.Connected {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -99,12 +100,12 @@ func TestThatNothingIsLeftIsRemembered(t *testing.T) {
 		if got := w.ask(1, 1, 1, 9); got != 5 {
 			t.Fatalf("%d units, want the limit of 5", got)
 		}
-		before := w.hub.seen().messages
+		before := w.hub.Seen().Messages
 		for range 50 {
 			w.ask(0, 1, 1, 1)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := w.hub.seen().messages - before; n != 1 {
+		if n := w.hub.Seen().Messages - before; n != 1 {
 			t.Errorf("%d messages for a key that is used up, want 1", n)
 		}
 		w.nextWindow()
@@ -128,8 +129,8 @@ func TestPatience(t *testing.T) {
 		if got := w.ask(0, 1, 1, 1); got != 1 {
 			t.Error("what came meanwhile is not handed on")
 		}
-		if w.hub.seen().messages != 1 {
-			t.Errorf("%d messages, want 1", w.hub.seen().messages)
+		if w.hub.Seen().Messages != 1 {
+			t.Errorf("%d messages, want 1", w.hub.Seen().Messages)
 		}
 	})
 }
@@ -189,7 +190,7 @@ func TestManyKeysOverThreeRegions(t *testing.T) {
 				dice := rand.New(rand.NewPCG(1, uint64(c.keys)))
 				for _, l := range w.lines {
 					own := rand.New(rand.NewPCG(dice.Uint64(), 0))
-					l.lose = func() bool { return own.IntN(40) == 0 }
+					l.Lose = func() bool { return own.IntN(40) == 0 }
 				}
 				ended := make(chan struct{})
 				var all sync.WaitGroup
@@ -215,20 +216,22 @@ func TestManyKeysOverThreeRegions(t *testing.T) {
 					time.Sleep(time.Duration(dice.Int64N(int64(c.window))))
 					switch dice.IntN(6) {
 					case 0:
-						w.hub.stop()
+						w.hub.Stop()
 						time.Sleep(time.Duration(dice.Int64N(int64(c.window))))
-						w.hub.restart(false)
+						w.hub.Restart(false)
 					case 1:
-						w.hub.restart(false)
+						w.hub.Restart(false)
 					case 2:
-						w.lines[dice.IntN(3)].set(func(l *line) { l.cut = !l.cut })
+						l := w.lines[dice.IntN(3)]
+						l.Set(func() { l.Cut = !l.Cut })
 					case 3:
-						w.lines[dice.IntN(3)].set(func(l *line) { l.there = time.Duration(dice.Int64N(int64(60 * time.Millisecond))) })
+						l, trip := w.lines[dice.IntN(3)], time.Duration(dice.Int64N(int64(60*time.Millisecond)))
+						l.Set(func() { l.There = federationtest.Always(trip) })
 					}
 				}
 				before := w.of(0)
 				for _, l := range w.lines {
-					l.set(func(l *line) { l.cut, l.lose = false, nil })
+					l.Set(func() { l.Cut, l.Lose = false, never })
 				}
 				time.Sleep(8*time.Second + 3*c.window) // they try again within 7.5 s
 				close(ended)
@@ -251,7 +254,7 @@ func TestARegionThatIsCutOff(t *testing.T) {
 			w.ask(0, 1, 1, 2)
 		}
 		time.Sleep(time.Second)
-		w.lines[0].set(func(l *line) { l.cut = true })
+		w.lines[0].SetCut(true)
 		var got int64
 		for range 40 {
 			got += w.ask(0, 1, 1, 1)
@@ -263,7 +266,7 @@ func TestARegionThatIsCutOff(t *testing.T) {
 		if s := w.regions[0].Stats(); s.Connected || s.Outages != 1 || s.Err == nil {
 			t.Errorf("%+v", s)
 		}
-		w.lines[0].set(func(l *line) { l.cut = false })
+		w.lines[0].SetCut(false)
 		time.Sleep(8 * time.Second)
 		for range 80 { // the first attempt after that may wait for its time
 			got = w.ask(0, 1, 1, 1)
@@ -285,7 +288,7 @@ func TestAllThatCanBeIsAdmitted(t *testing.T) {
 		const windows, limit, hot = 5, 100, 10
 		w := newTown(t, params(limit, 2*time.Second), 20*time.Millisecond, plain)
 		w.nextWindow()
-		first := int64(w.hub.now()) / int64(w.params.Window)
+		first := int64(w.hub.Now()) / int64(w.params.Window)
 		ended := make(chan struct{})
 		var all sync.WaitGroup
 		for region := range w.regions {
@@ -314,7 +317,7 @@ func TestAllThatCanBeIsAdmitted(t *testing.T) {
 			}
 		}
 		used := float64(sum) / (windows * limit * hot)
-		t.Logf("%.3f of the limit, %d messages of %d asks, for %d units", used, w.hub.seen().messages, w.hub.seen().asks, sum)
+		t.Logf("%.3f of the limit, %d messages of %d asks, for %d units", used, w.hub.Seen().Messages, w.hub.Seen().Asks, sum)
 		if used < 0.97 {
 			t.Errorf("%.3f of the limit is used, want 0.97", used)
 		}
@@ -331,15 +334,17 @@ func TestAKeyIsInOneMessageAtATime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(6 * time.Millisecond) // the first has arrived, and one that was sent after it would have
-		if w.hub.seen().messages != 1 {
-			t.Errorf("%d messages arrived, want 1", w.hub.seen().messages)
+		if w.hub.Seen().Messages != 1 {
+			t.Errorf("%d messages arrived, want 1", w.hub.Seen().Messages)
 		}
 		all.Wait()
-		if w.hub.seen().messages != 2 || w.of(1) != 3 {
-			t.Errorf("%d messages for %d units, want 2 for 3", w.hub.seen().messages, w.of(1))
+		if w.hub.Seen().Messages != 2 || w.of(1) != 3 {
+			t.Errorf("%d messages for %d units, want 2 for 3", w.hub.Seen().Messages, w.of(1))
 		}
 	})
 }
+
+func never() bool { return false }
 
 // lacking is a coordinator that never has the time to set units aside.
 type lacking struct{ keyed.Coordinator }
@@ -356,11 +361,11 @@ func (l lacking) ApplyKeys(ctx context.Context, id string, p ledger.Params, r ke
 func TestACoordinatorThatHasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t, params(100, time.Minute), 2*time.Millisecond, plain)
-		ready := w.hub.replace(func(c keyed.Coordinator) keyed.Coordinator { return lacking{c} })
-		if got := w.ask(0, 1, 1, 1); got != 0 || w.hub.seen().messages != 1 {
-			t.Errorf("%d units, %d messages, want one", got, w.hub.seen().messages)
+		ready := w.hub.ReplaceValues(func(c keyed.Coordinator) keyed.Coordinator { return lacking{c} })
+		if got := w.ask(0, 1, 1, 1); got != 0 || w.hub.Seen().Messages != 1 {
+			t.Errorf("%d units, %d messages, want one", got, w.hub.Seen().Messages)
 		}
-		w.hub.replace(func(keyed.Coordinator) keyed.Coordinator { return ready })
+		w.hub.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator { return ready })
 		time.Sleep(25 * time.Millisecond)
 		if got := w.ask(0, 1, 1, 1); got != 1 {
 			t.Error("nothing is granted once it has time")
@@ -392,9 +397,9 @@ func TestASliceOfEachValueNeedsNoCoordinator(t *testing.T) {
 		w := newTown(t, params(20, 10*time.Second), 10*time.Millisecond, func(c *keyed.Config) { c.Keys = values / 2 }, &own)
 		w.nextWindow()
 		w.ask(0, 0, 1, 1) // so that windows are known
-		own.index, own.until = int64(w.hub.now())/int64(w.params.Window), monotonic.Process.Now()+int64(5*time.Second)
-		before := w.hub.seen().messages
-		w.lines[0].set(func(l *line) { l.cut = true })
+		own.index, own.until = int64(w.hub.Now())/int64(w.params.Window), monotonic.Process.Now()+int64(5*time.Second)
+		before := w.hub.Seen().Messages
+		w.lines[0].SetCut(true)
 		var sum int64
 		for range 4 {
 			for key := 1; key <= values; key++ {
@@ -410,8 +415,8 @@ func TestASliceOfEachValueNeedsNoCoordinator(t *testing.T) {
 				t.Errorf("%d units of value %d, more than the slice", got, key)
 			}
 		}
-		if w.hub.seen().messages != before {
-			t.Errorf("%d messages arrived", w.hub.seen().messages-before)
+		if w.hub.Seen().Messages != before {
+			t.Errorf("%d messages arrived", w.hub.Seen().Messages-before)
 		}
 		own.until = monotonic.Process.Now()
 		if got := w.ask(0, 1, 1, 1); got != 0 {
@@ -491,7 +496,7 @@ func TestAValueHasTheLimitOfItsOverride(t *testing.T) {
 				t.Errorf("%s: %+v, want all %d units", key, res, limit)
 			}
 		}
-		own.index, own.units, own.until = int64(w.hub.now())/int64(p.Window)+1, 1, monotonic.Process.Now()+int64(time.Hour)
+		own.index, own.units, own.until = int64(w.hub.Now())/int64(p.Window)+1, 1, monotonic.Process.Now()+int64(time.Hour)
 		w.nextWindow()
 		if res := apply("k1", limiter.Take, 1, 1); res.Granted != 1 || res.Limit != 50 || res.Windows.Open[0].Limit != 50 {
 			t.Errorf("a unit of the slice: %+v, want a limit of 50", res)

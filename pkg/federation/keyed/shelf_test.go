@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-dev/weir/internal/testing/federationtest"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/kubernetes"
 	"github.com/weir-dev/weir/pkg/federation/keyed"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -32,8 +33,8 @@ func (s *shelf) Load(_ context.Context, id string) (kubernetes.Record, string, e
 
 // Save takes a while, as a write to an API server does.
 func (s *shelf) Save(ctx context.Context, id string, r kubernetes.Record, version string) (string, error) {
-	if err := pass(ctx, 5*time.Millisecond); err != nil {
-		return "", err
+	if !federationtest.Wait(ctx, 5*time.Millisecond) {
+		return "", ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +66,8 @@ func (s *shelf) Known(context.Context, string, limiter.Micros) (bool, error) {
 func (s *shelf) Enter(context.Context, string, limiter.Micros) error { return nil }
 
 // begin puts a hub that sets blocks aside in the place of the one that is there.
-func (s *shelf) begin(h *hub) {
-	h.replace(func(keyed.Coordinator) keyed.Coordinator {
-		return kubernetes.New(kubernetes.Options{Journal: s, Births: s, Clock: h.now})
+func (s *shelf) begin(h *federationtest.Hub) {
+	h.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator {
+		return kubernetes.New(kubernetes.Options{Journal: s, Births: s, Clock: h.Now})
 	})
 }

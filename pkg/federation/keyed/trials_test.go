@@ -39,7 +39,7 @@ const (
 func (c *trial) begin(w *town) *shelf {
 	c.kept = &shelf{records: map[string]kubernetes.Record{}}
 	if c.store {
-		w.hub.replace(func(keyed.Coordinator) keyed.Coordinator { return storeCounters(w, true) })
+		w.hub.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator { return storeCounters(w, true) })
 	} else {
 		c.kept.begin(w.hub)
 	}
@@ -48,7 +48,7 @@ func (c *trial) begin(w *town) *shelf {
 
 // storeCounters are of a store whose memory begins now.
 func storeCounters(w *town, first bool) keyed.Coordinator {
-	return counters.New(storememory.New(storememory.Options{Clock: w.hub.now, First: first}))
+	return counters.New(storememory.New(storememory.Options{Clock: w.hub.Now, First: first}))
 }
 
 // trials returns the rows in their order.
@@ -60,8 +60,8 @@ func trials() []*trial {
 	gone := func(c *trial) *trial {
 		var before keyed.Coordinator
 		c.events = []event{
-			{middle, func(w *town) { before = w.hub.replace(func(keyed.Coordinator) keyed.Coordinator { return nil }) }},
-			{middle + away, func(w *town) { w.hub.replace(func(keyed.Coordinator) keyed.Coordinator { return before }) }},
+			{middle, func(w *town) { before = w.hub.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator { return nil }) }},
+			{middle + away, func(w *town) { w.hub.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator { return before }) }},
 		}
 		c.reaches = func(_ int, passed time.Duration) bool { return passed < middle || passed > middle+away }
 		return c
@@ -72,7 +72,7 @@ func trials() []*trial {
 		{name: "ten values have limits of their own", overrides: ten(), least: 0.95},
 		{
 			name: "a region is cut off", least: 0.95,
-			events:  []event{{middle, func(w *town) { w.lines[2].set(func(l *line) { l.cut = true }) }}},
+			events:  []event{{middle, func(w *town) { w.lines[2].SetCut(true) }}},
 			reaches: func(region int, passed time.Duration) bool { return region != 2 || passed < middle },
 		},
 		gone(&trial{name: "the hub is away for 4 s", least: 0.85}),
@@ -81,7 +81,7 @@ func trials() []*trial {
 		{
 			name: "the store loses its memory", store: true, least: 0.96,
 			events: []event{{middle, func(w *town) {
-				w.hub.replace(func(keyed.Coordinator) keyed.Coordinator { return storeCounters(w, false) })
+				w.hub.ReplaceValues(func(keyed.Coordinator) keyed.Coordinator { return storeCounters(w, false) })
 			}}},
 			reaches: func(_ int, passed time.Duration) bool { return passed < middle || passed > 2*trialWindow },
 		},

@@ -24,7 +24,7 @@ func TestManyKeysAreUsedUp(t *testing.T) {
 				const window, windows, rate = 10 * time.Second, 2, 500
 				w := newTown(t, params(c.limit, window), 20*time.Millisecond, plain)
 				w.nextWindow()
-				first := int64(w.hub.now()) / int64(w.params.Window)
+				first := int64(w.hub.Now()) / int64(w.params.Window)
 				var all sync.WaitGroup
 				var requests atomic.Int64
 				parts := [3]map[place]int64{{}, {}, {}}
@@ -35,7 +35,7 @@ func TestManyKeysAreUsedUp(t *testing.T) {
 					all.Go(func() {
 						for ends := time.Now().Add(windows * window); time.Now().Before(ends); {
 							key := int(zipf.Uint64())
-							parts[region][place{fmt.Sprint("k", key), int64(w.hub.now()) / int64(w.params.Window)}]++
+							parts[region][place{fmt.Sprint("k", key), int64(w.hub.Now()) / int64(w.params.Window)}]++
 							requests.Add(1)
 							all.Go(func() { w.ask(region, key, 1, 1) })
 							time.Sleep(time.Duration(own.ExpFloat64() * float64(time.Second) / float64(share)))
@@ -61,7 +61,7 @@ func TestManyKeysAreUsedUp(t *testing.T) {
 				}
 				used := float64(admitted) / float64(could)
 				t.Logf("%d requests for %d keys and windows: %.3f of what could be is admitted, %.3f by a static split; %d messages, %.3f for an admitted request, with %.1f keys each",
-					requests.Load(), len(offered), used, float64(split)/float64(could), w.hub.seen().messages, float64(w.hub.seen().messages)/float64(admitted), float64(w.hub.seen().asks)/float64(w.hub.seen().messages))
+					requests.Load(), len(offered), used, float64(split)/float64(could), w.hub.Seen().Messages, float64(w.hub.Seen().Messages)/float64(admitted), float64(w.hub.Seen().Asks)/float64(w.hub.Seen().Messages))
 				if used < 0.97 {
 					t.Errorf("%.3f of what could be is admitted, want 0.97", used)
 				}
