@@ -68,6 +68,19 @@ func (m Member) validate(at string) error {
 	return nil
 }
 
+// ValidateGrant reports the first thing for which a coordinator cannot serve the command with these
+// parameters as an *InvalidError. Reserve is not for others to send: a coordinator that sets units
+// aside does so itself.
+func (c Command) ValidateGrant(p Params) error {
+	if c.Op == Reserve {
+		return invalid("op", "is Reserve, which a coordinator carries out by itself: send Lease, Release or Report")
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	return c.Validate()
+}
+
 // Validate reports the first thing for which no caller may send the command as an
 // *InvalidError.
 func (c Command) Validate() error {

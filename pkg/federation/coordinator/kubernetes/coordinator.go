@@ -87,17 +87,11 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 }
 
 func validate(p ledger.Params, cmd ledger.Command) error {
-	if err := p.Validate(); err != nil {
-		return err
-	}
 	if p.Block == 0 {
 		return errNoBlock
 	}
-	if cmd.Op == ledger.Reserve {
-		return &ledger.InvalidError{Field: "op", Why: "is Reserve: the coordinator sets aside itself, send Lease, Release or Report"}
-	}
 	cmd.Memory = ledger.Memory{Term: 1} // filled in later
-	return cmd.Validate()
+	return cmd.ValidateGrant(p)
 }
 
 // Observe implements federation.Coordinator. For a budget that this memory has not

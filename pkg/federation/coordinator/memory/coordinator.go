@@ -58,7 +58,7 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 	defer c.mu.Unlock()
 	p.Block = 0 // what was granted is remembered for as long as the windows are open
 	cmd.Memory = c.memory
-	if err := validate(&p, &cmd); err != nil {
+	if err := cmd.ValidateGrant(p); err != nil {
 		return ledger.Grant{}, fmt.Errorf("%s: budget %s: %w", name, id, err)
 	}
 	if later := max(cmd.Epoch.Term, cmd.Born); later > c.memory.Term {
@@ -73,16 +73,6 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 	next, g := s.Step(p, now, cmd)
 	c.budgets[id] = next
 	return g, nil
-}
-
-func validate(p *ledger.Params, c *ledger.Command) error {
-	if c.Op == ledger.Reserve {
-		return &ledger.InvalidError{Field: "op", Why: "is Reserve: nothing is set aside here, send Lease, Release or Report"}
-	}
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	return c.Validate()
 }
 
 // ApplyKeys grants units of keys of the budget of that id: each value has the limit of p in

@@ -31,8 +31,9 @@ func newCoordinator(s *redis.Store, before ...string) *Coordinator {
 // what is wrong with p or cmd; any other is a defect. A command whose error is
 // unavailable may still have been carried out.
 func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd ledger.Command) (ledger.Grant, error) {
-	p.Block = 0 // what was granted is remembered, or known to be lost
-	if err := validate(&p, &cmd); err != nil {
+	// What was granted is remembered, or known to be lost, and the server knows its memory.
+	p.Block, cmd.Memory = 0, ledger.Memory{Term: 1}
+	if err := cmd.ValidateGrant(p); err != nil {
 		return ledger.Grant{}, c.name(id, err)
 	}
 	reply, err := c.store.Run(ctx, c.step, key(id), suffixes, encodeParams(&p), encodeCommand(&cmd), cmd.Member, cmd.Holder)
@@ -44,18 +45,6 @@ func (c *Coordinator) Apply(ctx context.Context, id string, p ledger.Params, cmd
 		return ledger.Grant{}, c.name(id, err)
 	}
 	return g, nil
-}
-
-// validate returns what is wrong with a command, whose memory the server knows.
-func validate(p *ledger.Params, c *ledger.Command) error {
-	if c.Op == ledger.Reserve {
-		return &ledger.InvalidError{Field: "op", Why: "is Reserve: nothing is set aside here, send Lease, Release or Report"}
-	}
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	c.Memory = ledger.Memory{Term: 1}
-	return c.Validate()
 }
 
 // Observe implements federation.Coordinator. The error is that of Apply.
