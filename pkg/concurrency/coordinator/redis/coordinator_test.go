@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/pooltest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/concurrency/pool"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
@@ -19,22 +20,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 //go:embed testdata/frozen.lua
 var frozen string
-
-// dial returns a store on a server that is closed when the test ends.
-func dial(t testing.TB, server *redistest.Server) *redis.Store {
-	return open(t, redis.Options{Addresses: []string{server.Addr}})
-}
-
-// dialOverHTTP returns one that reaches the server through a bridge.
-func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
-	b := server.StartBridge()
-	return redistest.Opened[*redis.Store](t)(redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token}))
-}
-
-// open returns a store that is closed when the test ends.
-func open(t testing.TB, o redis.Options) *redis.Store {
-	return redistest.Opened[*redis.Store](t)(redis.Open(o))
-}
 
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(*testing.T) pooltest.Subject{
@@ -52,7 +37,7 @@ func TestConformance(t *testing.T) {
 func running(t *testing.T) pooltest.Subject {
 	t.Parallel() // it waits for shares to expire
 	server := redistest.Start(t)
-	c := New(dial(t, server))
+	c := New(dial.Server(t, server))
 	return pooltest.Subject{
 		Coordinator: c,
 		Advance:     func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) },
@@ -69,12 +54,12 @@ func clocked(t *testing.T) pooltest.Subject {
 
 func overHTTP(t *testing.T) pooltest.Subject {
 	t.Parallel()
-	return frozenSubjectBy(t, dialOverHTTP)
+	return frozenSubjectBy(t, dial.OverHTTP)
 }
 
 func FuzzStep(f *testing.F) { pooltest.Fuzz(f, frozenSubject) }
 
-func frozenSubject(t testing.TB) pooltest.Subject { return frozenSubjectBy(t, dial) }
+func frozenSubject(t testing.TB) pooltest.Subject { return frozenSubjectBy(t, dial.Server) }
 
 func frozenSubjectBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.Store) pooltest.Subject {
 	server := redistest.Start(t)
@@ -124,7 +109,7 @@ func keeps(server *redistest.Server, c *Coordinator) map[string]func() pooltest.
 // TestAPoolWithAMissingPartBeginsAgain deletes what an eviction may.
 func TestAPoolWithAMissingPartBeginsAgain(t *testing.T) {
 	server := redistest.Start(t)
-	c := New(dial(t, server))
+	c := New(dial.Server(t, server))
 	p := pool.Params{Min: 6, Max: 6, Initial: 6, TTL: limiter.Second, Quarantine: limiter.Second, Generation: 1}
 	web := pool.Key{Cluster: "c", Namespace: "n", Name: "web"}
 	var before pool.Grant
@@ -149,7 +134,7 @@ func TestAPoolWithAMissingPartBeginsAgain(t *testing.T) {
 // TestAPoolThatNobodyAsksForIsForgotten looks at when Redis drops the keys.
 func TestAPoolThatNobodyAsksForIsForgotten(t *testing.T) {
 	server := redistest.Start(t)
-	c := New(dial(t, server))
+	c := New(dial.Server(t, server))
 	p := pool.Params{Min: 6, Max: 6, Initial: 6, TTL: limiter.Second, Quarantine: limiter.Second, Generation: 1}
 	web := pool.Key{Cluster: "c", Namespace: "n", Name: "web"}
 	for seq := range int64(4) { // keys come and go
@@ -174,7 +159,7 @@ func TestARestrictedUserIsEnough(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "app", "on", ">secret", "~weir:*", "+eval", "+evalsha", "+info", "+time", "+mget", "+get", "+set",
 		"+hello", "+client|setname", "+hget", "+hset", "+hdel", "+zadd", "+zrem", "+zrange", "+zcard", "+zcount", "+del", "+pexpireat")
-	c := New(open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
+	c := New(dial.Open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
 	p := pool.Params{
 		Min: 6, Max: 6, Initial: 6, TTL: limiter.Second, Quarantine: limiter.Second, Generation: 1, Allocation: pool.DemandProportional,
 	}

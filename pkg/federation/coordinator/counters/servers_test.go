@@ -6,16 +6,16 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/postgrestest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/federation/coordinator/counters"
 	"github.com/weir-dev/weir/pkg/store/postgres"
-	"github.com/weir-dev/weir/pkg/store/redis"
 )
 
 // TestRegionsShareARealServer is TestRegionsShareTheStore with a Redis and a Postgres.
 func TestRegionsShareARealServer(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) counters.Store{
 		"Redis": func(t *testing.T) counters.Store {
-			return redistest.Opened[*redis.Store](t)(redis.Open(redis.Options{Addresses: []string{redistest.Start(t).Addr}}))
+			return dial.Server(t, redistest.Start(t))
 		},
 		"Postgres": func(t *testing.T) counters.Store {
 			server := postgrestest.Start(t)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
@@ -27,7 +28,7 @@ func send(t *testing.T, c *Coordinator, id string, cmd ledger.Command) ledger.Gr
 // TestABudgetThatNobodyAsksForIsForgotten looks at when Redis drops the key.
 func TestABudgetThatNobodyAsksForIsForgotten(t *testing.T) {
 	server := redistest.Start(t)
-	c := New(dial(t, server))
+	c := New(dial.Server(t, server))
 	for seq := range int64(3) {
 		send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: 1 + seq, Min: 1, Want: 1})
 	}
@@ -44,7 +45,7 @@ func TestABudgetThatNobodyAsksForIsForgotten(t *testing.T) {
 // TestAnUnreadableBudgetIsRefused meets a layout that this version does not know.
 func TestAnUnreadableBudgetIsRefused(t *testing.T) {
 	server := redistest.Start(t)
-	c := New(dial(t, server))
+	c := New(dial.Server(t, server))
 	send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: 1, Min: 1, Want: 1})
 	key := server.Do("KEYS", "weir:*").([]any)[0]
 	head := server.Do("HGET", key, "memory").(string)
@@ -84,7 +85,7 @@ func TestARestrictedUserIsEnough(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "app", "on", ">secret", "~weir:*", "+eval", "+evalsha", "+info", "+time",
 		"+hello", "+client|setname", "+hget", "+hset", "+hdel", "+hkeys", "+hgetall", "+pexpireat")
-	c := New(open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
+	c := New(dial.Open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
 	for seq := int64(1); ; seq++ { // over the end of windows
 		g := send(t, c, "acme/checkout", ledger.Command{Op: ledger.Lease, Seq: seq, Min: 1, Want: 1})
 		send(t, c, "acme/checkout", ledger.Command{Op: ledger.Report, Usage: []ledger.Usage{{Index: g.Epoch.Index - 1}}})

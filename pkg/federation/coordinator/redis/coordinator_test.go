@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/budgettest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/federation/ledger"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
@@ -20,27 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //go:embed testdata/frozen.lua
 var frozen string
 
-// dial returns a store on a server that is closed when the test ends.
-func dial(t testing.TB, server *redistest.Server) *redis.Store {
-	return open(t, redis.Options{Addresses: []string{server.Addr}})
-}
-
-// dialOverHTTP returns one that reaches the server through a bridge.
-func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
-	b := server.StartBridge()
-	return redistest.Opened[*redis.Store](t)(redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token}))
-}
-
-// open returns a store that is closed when the test ends.
-func open(t testing.TB, o redis.Options) *redis.Store {
-	return redistest.Opened[*redis.Store](t)(redis.Open(o))
-}
-
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(*testing.T) budgettest.Subject{
 		"by the server's clock":         running,
 		"by a clock that the test sets": func(t *testing.T) budgettest.Subject { return clocked(t) },
-		"over HTTP":                     func(t *testing.T) budgettest.Subject { return clockedBy(t, dialOverHTTP) },
+		"over HTTP":                     func(t *testing.T) budgettest.Subject { return clockedBy(t, dial.OverHTTP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +41,7 @@ func FuzzStep(f *testing.F) { budgettest.Fuzz(f, clocked) }
 
 func running(t *testing.T) budgettest.Subject {
 	server := redistest.Start(t)
-	s := subject(server, New(dial(t, server)))
+	s := subject(server, New(dial.Server(t, server)))
 	s.Advance = func(d limiter.Micros) { <-time.After(time.Duration(d) * time.Microsecond) }
 	after := func(loss func()) func() budgettest.Coordinator {
 		return func() budgettest.Coordinator { loss(); return s.Coordinator }
@@ -71,7 +56,7 @@ func running(t *testing.T) budgettest.Subject {
 }
 
 // clocked returns a subject whose clock the test sets.
-func clocked(t testing.TB) budgettest.Subject { return clockedBy(t, dial) }
+func clocked(t testing.TB) budgettest.Subject { return clockedBy(t, dial.Server) }
 
 func clockedBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.Store) budgettest.Subject {
 	server := redistest.Start(t)

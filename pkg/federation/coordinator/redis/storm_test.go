@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/budgettest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/store/redis"
 )
 
@@ -15,7 +16,7 @@ func TestNoLossGrantsTooMuch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := start(t)
-			s := open(t, redis.Options{Addresses: d.Addresses, Sentinel: d.Sentinel, Cluster: d.Cluster})
+			s := dial.Open(t, redis.Options{Addresses: d.Addresses, Sentinel: d.Sentinel, Cluster: d.Cluster})
 			budgettest.Storm(t, budgettest.Subject{Coordinator: New(s)}, d.Losses)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/escrowtest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/federation/escrow"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store/redis"
@@ -20,27 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //go:embed testdata/frozen.lua
 var frozen string
 
-// dial returns a store on a server that is closed when the test ends.
-func dial(t testing.TB, server *redistest.Server) *redis.Store {
-	return open(t, redis.Options{Addresses: []string{server.Addr}})
-}
-
-// dialOverHTTP returns one that reaches the server through a bridge.
-func dialOverHTTP(t testing.TB, server *redistest.Server) *redis.Store {
-	b := server.StartBridge()
-	return redistest.Opened[*redis.Store](t)(redis.OpenREST(redis.RESTOptions{URL: b.URL, Token: b.Token}))
-}
-
-// open returns a store that is closed when the test ends.
-func open(t testing.TB, o redis.Options) *redis.Store {
-	return redistest.Opened[*redis.Store](t)(redis.Open(o))
-}
-
 func TestConformance(t *testing.T) {
 	for name, subject := range map[string]func(testing.TB) escrowtest.Subject{
 		"by the server's clock":         running,
 		"by a clock that the test sets": clocked,
-		"over HTTP":                     func(t testing.TB) escrowtest.Subject { return clockedBy(t, dialOverHTTP) },
+		"over HTTP":                     func(t testing.TB) escrowtest.Subject { return clockedBy(t, dial.OverHTTP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +41,7 @@ func FuzzStep(f *testing.F) { escrowtest.Fuzz(f, clocked) }
 
 func running(t testing.TB) escrowtest.Subject {
 	server := redistest.Start(t)
-	e := New(dial(t, server))
+	e := New(dial.Server(t, server))
 	after := func(loss func()) func() escrowtest.Escrow {
 		return func() escrowtest.Escrow { loss(); return e }
 	}
@@ -74,7 +59,7 @@ func running(t testing.TB) escrowtest.Subject {
 	}
 }
 
-func clocked(t testing.TB) escrowtest.Subject { return clockedBy(t, dial) }
+func clocked(t testing.TB) escrowtest.Subject { return clockedBy(t, dial.Server) }
 
 func clockedBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.Store) escrowtest.Subject {
 	server := redistest.Start(t)
@@ -104,7 +89,7 @@ func clockedBy(t testing.TB, reach func(testing.TB, *redistest.Server) *redis.St
 // TestAnEscrowThatNobodyAsksForIsForgotten looks at when Redis drops the key.
 func TestAnEscrowThatNobodyAsksForIsForgotten(t *testing.T) {
 	server := redistest.Start(t)
-	e := New(dial(t, server))
+	e := New(dial.Server(t, server))
 	if _, err := e.Apply(t.Context(), "acme/checkout", escrow.Command{Op: escrow.Peek}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +108,7 @@ func TestARestrictedUserIsEnough(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("ACL", "SETUSER", "app", "on", ">secret", "~weir:*", "+eval", "+evalsha", "+info", "+time", "+mget", "+get", "+set",
 		"+hello", "+client|setname")
-	e := New(open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
+	e := New(dial.Open(t, redis.Options{Addresses: []string{server.Addr}, User: "app", Password: "secret"}))
 	for _, c := range []escrow.Command{
 		{Op: escrow.Ask, Holder: "h"}, {Op: escrow.Take, Min: 1, Want: 1}, {Op: escrow.Release, Holder: "h"},
 	} {
@@ -133,4 +118,4 @@ func TestARestrictedUserIsEnough(t *testing.T) {
 	}
 }
 
-func BenchmarkApply(b *testing.B) { escrowtest.Benchmark(b, New(dial(b, redistest.Start(b)))) }
+func BenchmarkApply(b *testing.B) { escrowtest.Benchmark(b, New(dial.Server(b, redistest.Start(b)))) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testing/escrowtest"
 	"github.com/weir-dev/weir/internal/testing/redistest"
+	"github.com/weir-dev/weir/internal/testing/redistest/dial"
 	"github.com/weir-dev/weir/pkg/store/redis"
 )
 
@@ -15,7 +16,7 @@ func TestNoLossHandsOnTooMuch(t *testing.T) {
 	t.Run("one server", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
-		escrowtest.Storm(t, New(dial(t, server)), []func(){
+		escrowtest.Storm(t, New(dial.Server(t, server)), []func(){
 			server.Restart, server.Flush, server.FlushScripts,
 			func() { server.Flush(); server.FlushScripts() },
 			func() { server.Do("SAVE"); <-time.After(30 * time.Millisecond); server.Restart() },
@@ -28,7 +29,7 @@ func TestNoLossHandsOnTooMuch(t *testing.T) {
 		primary := redistest.Start(t)
 		replica := primary.StartReplica()
 		sentinels := redistest.StartSentinels(t, 3, "escrows", primary)
-		e := New(open(t, redis.Options{Addresses: sentinels, Sentinel: "escrows"}))
+		e := New(dial.Open(t, redis.Options{Addresses: sentinels, Sentinel: "escrows"}))
 		escrowtest.Storm(t, e, []func(){func() { primary.FailOver(replica, 50*time.Millisecond) }})
 	})
 }
