@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -71,28 +69,12 @@ func (h *hold) pass() {
 }
 
 func TestMain(m *testing.M) {
-	code, err := runSuite(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	apiserver.Main(apiserver.WithDefinitions(filepath.Join("..", "config", "crd", "bases")), func(config *rest.Config) (int, error) {
+		return runSuite(m, config)
+	})
 }
 
-func runSuite(m *testing.M) (code int, err error) {
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-	}
-	defer func() { // also after a failed start, which may leave processes behind
-		if stopErr := environment.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	config, err := apiserver.Run(environment)
-	if err != nil {
-		return 0, err
-	}
+func runSuite(m *testing.M, config *rest.Config) (code int, err error) {
 	leaks := []goleak.Option{
 		goleak.IgnoreCurrent(),
 		// client-go shares idle connections for the life of the process.

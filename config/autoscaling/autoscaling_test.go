@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/internal/testing/apiserver"
@@ -32,7 +31,7 @@ func read(t *testing.T, path string, into any) {
 // TestTheServerTakesTheObjects asks an API server, which knows the schema of KEDA's object,
 // too. A misspelt field shows that it looks.
 func TestTheServerTakesTheObjects(t *testing.T) {
-	config := apiserver.Start(t, &envtest.Environment{CRDDirectoryPaths: []string{"testdata"}, ErrorIfCRDPathMissing: true})
+	config := apiserver.Start(t, apiserver.WithDefinitions("testdata"))
 	server, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

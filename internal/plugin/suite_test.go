@@ -1,13 +1,13 @@
 package plugin
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -24,28 +24,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runWithServer(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	environment := apiserver.WithDefinitions(filepath.Join("..", "..", "config", "crd", "bases"))
+	apiserver.Main(environment, func(config *rest.Config) (int, error) { return runAsUsers(environment, config, m.Run) })
 }
 
-func runWithServer(run func() int) (code int, err error) {
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-	}
-	defer func() { // also after a failed start, which may leave processes behind
-		if stopErr := environment.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	config, err := apiserver.Run(environment)
-	if err != nil {
-		return 0, err
-	}
+func runAsUsers(environment *envtest.Environment, config *rest.Config, run func() int) (code int, err error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -382,11 +382,8 @@ func podNamed(namespace, annotation, label string) *corev1.Pod {
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "config")
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(root, "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(root, "webhook")}},
-	}
+	environment := apiserver.WithDefinitions(filepath.Join(root, "crd", "bases"))
+	environment.WebhookInstallOptions.Paths = []string{filepath.Join(root, "webhook")}
 	// Off by default in this environment; it is what mounts API credentials.
 	environment.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins")
 	config := apiserver.Start(t, environment)

@@ -26,7 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/testing/apiserver"
@@ -98,11 +97,8 @@ type outage struct {
 func newOutage(t *testing.T) *outage {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "config")
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(root, "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(root, "webhook")}},
-	}
+	environment := apiserver.WithDefinitions(filepath.Join(root, "crd", "bases"))
+	environment.WebhookInstallOptions.Paths = []string{filepath.Join(root, "webhook")}
 	config := apiserver.Start(t, environment)
 	config.QPS = -1 // as fast as it can
 	o := &outage{apiServer: &apiServer{}}

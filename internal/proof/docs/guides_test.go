@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -48,7 +47,7 @@ func TestLimitsOfThePlatform(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
 	}
-	config := apiserver.Start(t, &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true})
+	config := apiserver.Start(t, apiserver.WithDefinitions(filepath.Join(root, "config", "crd", "bases")))
 	as := func(user string, groups ...string) client.Client {
 		c := rest.CopyConfig(config)
 		c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")} // may do all that admission lets pass
