@@ -27,7 +27,7 @@ import (
 // ConcurrencyPoolReconciler publishes pools to the fleet and reports what the fleet
 // acknowledged and measured. It runs on the leader only.
 type ConcurrencyPoolReconciler struct {
-	Client  client.Client   // reads from a cache with CacheOptions
+	Client  client.Client   // reads from a cache with objectcache.Options
 	Pods    cache.Informers // of that cache
 	Fleet   PoolFleet
 	Secrets Secrets

@@ -32,7 +32,7 @@ import (
 // sidecars learn of a change by the policies that refer to a budget. It runs on the
 // leader only.
 type FederatedBudgetReconciler struct {
-	Client  client.Client // reads from a cache with CacheOptions
+	Client  client.Client // reads from a cache with objectcache.Options
 	Budgets Budgets
 	Cluster string      // as the flag --cluster-name calls it
 	IDs     resolve.IDs // that budgets may have

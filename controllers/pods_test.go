@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 )
 
 func TestSelectPods(t *testing.T) {
@@ -34,7 +35,7 @@ func TestSelectPods(t *testing.T) {
 	exposed.Spec.InitContainers = []corev1.Container{{Name: "weir", Image: "weir", Ports: []corev1.ContainerPort{{ContainerPort: 15006}}}}
 	exposed.Namespace, exposed.ResourceVersion, exposed.DeletionTimestamp = "shop", "7", &metav1.Time{Time: now}
 	exposed.Annotations["other"], exposed.Spec.NodeName = "x", "node"
-	trimmed, err := trimPod(exposed)
+	trimmed, err := objectcache.TrimPod(exposed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +43,13 @@ func TestSelectPods(t *testing.T) {
 	delete(kept.Annotations, "other")
 	kept.Spec.NodeName, kept.Spec.Containers[0].Image, kept.Spec.InitContainers[0].Image = "", "", ""
 	if diff := cmp.Diff(kept, trimmed); diff != "" {
-		t.Errorf("trimPod keeps (-want +got):\n%s", diff)
+		t.Errorf("TrimPod keeps (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{"controller": "10.0.0.1", "app": ""} {
 		p := pod(name, map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": name}, corev1.PodRunning)
 		p.Status.PodIP = "10.0.0.1"
-		if kept, err := trimPod(p); err != nil || kept.(*corev1.Pod).Status.PodIP != want {
-			t.Errorf("trimPod keeps of %s: %+v, %v; want the address %q", name, kept, err, want)
+		if kept, err := objectcache.TrimPod(p); err != nil || kept.(*corev1.Pod).Status.PodIP != want {
+			t.Errorf("TrimPod keeps of %s: %+v, %v; want the address %q", name, kept, err, want)
 		}
 	}
 	trimmed.(*corev1.Pod).DeletionTimestamp, exposed.DeletionTimestamp = nil, nil

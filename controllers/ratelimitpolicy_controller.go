@@ -36,7 +36,7 @@ const workers = 4
 // RateLimitPolicyReconciler publishes policies to the fleet and reports what the
 // fleet acknowledged and measured. It runs on the leader only.
 type RateLimitPolicyReconciler struct {
-	Client  client.Client   // reads from a cache with CacheOptions
+	Client  client.Client   // reads from a cache with objectcache.Options
 	Pods    cache.Informers // of that cache
 	Cluster string          // as the flag --cluster-name calls it
 	IDs     resolve.IDs     // that budgets may have

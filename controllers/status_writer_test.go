@@ -32,6 +32,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 	"github.com/weir-dev/weir/internal/testing/apiserver"
 )
 
@@ -72,7 +73,7 @@ func TestAStatusChangesNothingElse(t *testing.T) {
 	controller := interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
-			_, trimmed := controllers.CacheOptions().DefaultTransform(object)
+			_, trimmed := objectcache.Options().DefaultTransform(object)
 			return errors.Join(err, trimmed)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, resource string, object client.Object, options ...client.SubResourceUpdateOption) error {

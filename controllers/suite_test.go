@@ -27,6 +27,7 @@ import (
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/budget"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/internal/testing/apiserver"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -111,7 +112,7 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:    scheme,
-		Cache:     controllers.CacheOptions(),
+		Cache:     objectcache.Options(),
 		Metrics:   metricsserver.Options{BindAddress: "0"},
 		NewClient: counting(&writes),
 	})

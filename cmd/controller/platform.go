@@ -27,10 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/certs"
 	"github.com/weir-dev/weir/internal/controlplane/jwks"
 	"github.com/weir-dev/weir/internal/controlplane/leadership"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 	"github.com/weir-dev/weir/internal/controlplane/resolve"
 	"github.com/weir-dev/weir/internal/version"
 )
@@ -189,7 +189,7 @@ func (p *platform) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	forever := time.Duration(-1)
 	options := ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  controllers.CacheOptions(),
+		Cache:                  objectcache.Options(),
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress: o.healthAddress,
 		PprofBindAddress:       o.profileAddress,

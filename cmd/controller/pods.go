@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 )
 
 // knownPods are those of a cache.
@@ -46,7 +46,7 @@ func (k knownPods) Replicas(ctx context.Context, o *options) ([]string, error) {
 		return out, err
 	}
 	var pods corev1.PodList
-	err = k.cache.List(ctx, &pods, client.InNamespace(o.namespace), controllers.ControllerLabels)
+	err = k.cache.List(ctx, &pods, client.InNamespace(o.namespace), objectcache.ControllerLabels)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Name != o.podName && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {

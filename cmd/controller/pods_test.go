@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
+	"github.com/weir-dev/weir/internal/controlplane/objectcache"
 )
 
 func TestKnownPods(t *testing.T) {
@@ -95,7 +95,7 @@ func TestReplicasAreFound(t *testing.T) {
 	pods := []client.Object{}
 	add := func(name, address string, change func(*corev1.Pod)) {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name, Labels: controllers.ControllerLabels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name, Labels: objectcache.ControllerLabels},
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
 		}
 		change(pod)

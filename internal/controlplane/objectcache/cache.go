@@ -1,52 +1,27 @@
-package controllers
+// Package objectcache says what the controller keeps in memory of the objects that it watches.
+package objectcache
 
 import (
-	"context"
 	"reflect"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/controlplane/selection"
 )
 
-// named queues the objects that the fleet names.
-func named(names <-chan types.NamespacedName) source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case name := <-names:
-					queue.Add(reconcile.Request{NamespacedName: name})
-				}
-			}
-		}()
-		return nil
-	})
-}
-
-func request(of client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of)}
-}
-
-// CacheOptions returns options that trim objects. Every pod of the cluster is cached, so a
-// pod keeps only the fields that this package and internal/controlplane/resolve read, and the addresses
+// Options returns options that trim objects. Every pod of the cluster is cached, so a
+// pod keeps only the fields that package controllers and internal/controlplane/resolve read, and the addresses
 // of controllers. Other objects lose the fields that only their authors and the API server
 // read. A cached object must not be sent to the API server whole.
-func CacheOptions() cache.Options {
+func Options() cache.Options {
 	return cache.Options{
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: trimPod}},
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: TrimPod}},
 		DefaultTransform: trim,
 	}
 }
@@ -129,7 +104,8 @@ func isName(of reflect.Type, field int) bool {
 // ControllerLabels are those of the controllers' pods.
 var ControllerLabels = client.MatchingLabels{"app.kubernetes.io/name": "weir", "app.kubernetes.io/component": "controller"}
 
-func trimPod(obj any) (any, error) {
+// TrimPod drops the fields of a pod that are not read.
+func TrimPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil

@@ -1,4 +1,4 @@
-package controllers
+package objectcache
 
 import (
 	"encoding/json"
@@ -106,7 +106,7 @@ func TestCachedSlicesHaveNoRoom(t *testing.T) {
 
 func TestACachedPodSharesItsLabels(t *testing.T) {
 	key, value := unique.Make("app"), unique.Make("checkout")
-	trimmed, err := trimPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{string([]byte("app")): string([]byte("checkout"))}}})
+	trimmed, err := TrimPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{string([]byte("app")): string([]byte("checkout"))}}})
 	if err != nil {
 		t.Fatal(err)
 	}
