@@ -3,7 +3,6 @@ package controllers
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,35 +86,6 @@ func figuresOf(rates []*budgetScope) (all []v1alpha1.BudgetRateStatus) {
 		all = append(all, out)
 	}
 	return all
-}
-
-// column joins what a column says of each rate.
-func column(rates []*budgetScope, of func(*budgetScope) string) string {
-	var all []string
-	known := false
-	for _, s := range rates {
-		text := of(s)
-		all, known = append(all, text), known || text != v1alpha1.NotMeasured
-	}
-	if !known {
-		return v1alpha1.NotMeasured
-	}
-	return fitted(strings.Join(all, ", "))
-}
-
-// fitted returns a column that the API takes.
-func fitted(text string) string {
-	const more = " …"
-	if len(text) <= columnLength {
-		return text
-	}
-	cut := strings.LastIndex(text[:columnLength-len(more)], ",")
-	return text[:max(0, cut)] + more
-}
-
-// dated marks a figure of a rate that is older than its newest window.
-func (s *budgetScope) dated(text string) string {
-	return dated(text, []metav1.Condition{budgetWithinBound(s)})
 }
 
 // strangers returns the members that draw from the first rate and not from this one, by what their

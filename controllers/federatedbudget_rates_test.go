@@ -191,24 +191,6 @@ func TestStatusOfRatesWithAKey(t *testing.T) {
 	}
 }
 
-// TestAColumnMarksTheRateWhoseFiguresAreOld, and no other.
-func TestAColumnMarksTheRateWhoseFiguresAreOld(t *testing.T) {
-	got := budgetStatusOf(newBudgetScope(withRates, further(0, func(o *budget.Observation) { o.Figures.Verdict = audit.ReportsMissing }))).Summary
-	if got.Used != "91%, 25% ?, 25%" || got.Overshoot != "0 ≤ 0, 0 ≤ 0 ?, 0 ≤ 0" || got.Unused != "3.0%, 3.0% ?, 3.0%" {
-		t.Errorf("columns %+v", got)
-	}
-}
-
-// TestColumnsOfManyRatesFit into what the API takes.
-func TestColumnsOfManyRatesFit(t *testing.T) {
-	s := newBudgetScope(withRates)
-	s.budget.Spec.Rate = v1alpha1.BudgetRate{Limit: 9_999_999_999_999, Window: "1h59m59s999ms"}
-	s.budget.Spec.AdditionalRates[0] = v1alpha1.BudgetRate{Limit: 999_999_999_999, Window: "743h59m59s999ms"}
-	if got, want := budgetStatusOf(s).Summary.Limit, "9999999999999/1h59m59s999ms, 600/1m …"; got != want {
-		t.Errorf("limit %q, want %q", got, want)
-	}
-}
-
 // TestFiguresOfRatesChange the status when they are of another amount, and not when they are of another window.
 func TestFiguresOfRatesChange(t *testing.T) {
 	have := budgetStatusOf(newBudgetScope(withRates))
