@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/pkg/limiter"
-	"github.com/weir-dev/weir/pkg/twotier"
 )
 
 // An Admission is what is left to do for a request that was admitted: to wait for
@@ -16,14 +15,6 @@ import (
 type Admission struct {
 	delay  time.Duration
 	shares []share
-}
-
-// A share is what one limit decided about a request that others judge too.
-type share struct {
-	limit    *limit
-	value    string
-	cost     int64 // that was charged
-	decision twotier.Decision
 }
 
 // admissionOf returns what is left to do about what was taken, nil when that is
@@ -84,20 +75,6 @@ func (a *Admission) Settle(header http.Header) (all bool) {
 		}
 	}
 	return all
-}
-
-// settles reports whether the response has a say in what the limit is charged.
-func (s *share) settles() bool { return s.limit.Settles() && s.decision.Allowed }
-
-// settle reports whether the header names the cost. Only the first that does counts.
-func (s *share) settle(header http.Header) (named bool) {
-	if header.Get(s.limit.Limit.Cost.ResponseHeader) == "" {
-		return false
-	}
-	if units := s.decision.Settle(s.limit.Settle(header, s.cost)); units != 0 {
-		s.limit.counts.Correct(s.event(), units)
-	}
-	return true
 }
 
 // params returns what the limit works the counter of a value by.
