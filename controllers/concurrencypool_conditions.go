@@ -35,7 +35,7 @@ func poolConditionsOf(s *poolScope) []metav1.Condition {
 }
 
 // withinBounds reports whether what was in flight stayed within the limit, and that of every
-// value within the limit per value: it shows the limit about which less good is known.
+// value within the limit per value: it returns the worse condition of both limits.
 func withinBounds(s *poolScope) metav1.Condition {
 	c := poolWithinBound(s)
 	k, ok := s.perKey()

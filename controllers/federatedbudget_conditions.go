@@ -130,7 +130,7 @@ func (s *budgetScope) exceeded(o *budgetaudit.Overshoot) string {
 		o.Worst, s.ofValue(), o.WorstEnd.UTC().Format(milliseconds), s.limitField(), s.budget.Spec.ID)
 }
 
-// ofValue says that a figure is of one value of the key; nothing is for a budget without one.
+// ofValue says that a figure is of one value of the key; it returns "" for a budget without a key.
 func (s *budgetScope) ofValue() string {
 	if s.keyed() {
 		return " of a value of the key"
@@ -182,7 +182,7 @@ func (s *budgetScope) answering() string {
 	return s.root() + " keeps the budget and grants this cluster its part"
 }
 
-// differences says that of all rates.
+// differences returns the difference of every rate.
 func (s *budgetScope) differences() (all string) {
 	for _, r := range s.rates() {
 		all += r.difference()

@@ -40,8 +40,8 @@ func (k *known) has(id string, window limiter.Micros, now limiter.Instant) bool 
 // A Part is how the cluster takes part in a budget that it does not keep.
 type Part struct {
 	Window limiter.Micros
-	// Ledger is the store that keeps it, "" for the hub of another cluster, and Members
-	// are who is listed, ordered.
+	// Ledger is the store that keeps it, "" for the hub of another cluster. Members are the
+	// names that the budget lists, ordered.
 	Ledger  string
 	Members []string
 }

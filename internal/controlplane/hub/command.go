@@ -10,8 +10,8 @@ import (
 // maxName bounds names and ids on the wire, in bytes.
 const maxName = 253
 
-// commandTo returns c as it is sent. Reserve and Memory are the coordinator's own and
-// never are.
+// commandTo returns c as it is sent. Reserve and Memory are the coordinator's own, and are
+// never sent.
 func commandTo(c ledger.Command) *federationpb.Command {
 	out := &federationpb.Command{
 		Op:     federationpb.Command_Op(c.Op),

@@ -32,7 +32,7 @@ const (
 const (
 	memberLife = 365 * 24 * time.Hour
 	tokenBytes = 32
-	leastToken = 32 // characters: a shorter one nobody of ours made
+	leastToken = 32 // characters: no hub makes a shorter one
 )
 
 // ensure makes the member's Secret what it should be; nil when none was found. Good values

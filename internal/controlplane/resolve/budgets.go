@@ -112,7 +112,7 @@ func (b *Budgets) Credentialed() []string { return slices.Sorted(maps.Keys(b.cre
 // or the cluster names too many.
 func (b *Budgets) Without(object types.NamespacedName) []string { return b.left[object] }
 
-// resolve resolves an object that all that were resolved before come before.
+// resolve resolves an object. Those that were resolved before take precedence over it.
 func (b *Budgets) resolve(object *v1alpha1.FederatedBudget) Budget {
 	out := Budget{Object: client.ObjectKeyFromObject(object), ID: object.Spec.ID}
 	if out.Err = b.ids.Permit(out.Object.Namespace, out.ID); out.Err != nil {

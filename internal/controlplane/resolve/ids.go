@@ -26,7 +26,7 @@ type IDs struct {
 // ParseIDs reads rules NAMESPACE=PATTERN. A pattern is an id, the beginning of ids up to a
 // slash and then *, or * for every id; a namespace with several rules may have what one of
 // them says. An empty pattern, alone, lets a namespace have none. The namespace * stands for
-// all that no rule names. The error names the rule that cannot be, and the cure.
+// all that no rule names. The error names the rule that is not valid, and the cure.
 func ParseIDs(rules []string) (IDs, error) {
 	out := IDs{patterns: map[string][]string{}}
 	for _, rule := range rules {
