@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,34 +33,42 @@ const (
 func CatchUp(ctx context.Context, live, cache client.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	return errors.Join(
-		catchUp(ctx, live, cache, "policy", &v1alpha1.RateLimitPolicyList{}, &v1alpha1.RateLimitPolicy{}),
-		catchUp(ctx, live, cache, "pool", &v1alpha1.ConcurrencyPoolList{}, &v1alpha1.ConcurrencyPool{}),
-		catchUp(ctx, live, cache, "budget", &v1alpha1.FederatedBudgetList{}, &v1alpha1.FederatedBudget{}),
-		catchUp(ctx, live, cache, "pod", podNames(), &corev1.Pod{}, client.MatchingLabels{v1alpha1.EnforcerLabel: "true"}),
-	)
-}
-
-// podNames is a list of pods without what is in them.
-func podNames() *metav1.PartialObjectMetadataList {
-	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
-}
-
-// catchUp does so for one kind. It reads into all and known.
-func catchUp(ctx context.Context, live, cache client.Reader, kind string, all client.ObjectList, known client.Object, which ...client.ListOption) error {
-	if err := live.List(ctx, all, which...); err != nil {
-		return fmt.Errorf("listing each %s: %w", kind, err)
+	kinds := []struct {
+		name  string
+		of    schema.GroupVersionKind
+		which client.MatchingLabels
+		known client.Object
+	}{
+		{name: "policy", of: v1alpha1.GroupVersion.WithKind("RateLimitPolicy"), known: &v1alpha1.RateLimitPolicy{}},
+		{name: "pool", of: v1alpha1.GroupVersion.WithKind("ConcurrencyPool"), known: &v1alpha1.ConcurrencyPool{}},
+		{name: "budget", of: v1alpha1.GroupVersion.WithKind("FederatedBudget"), known: &v1alpha1.FederatedBudget{}},
+		{name: "pod", of: corev1.SchemeGroupVersion.WithKind("Pod"), which: client.MatchingLabels{v1alpha1.EnforcerLabel: "true"}, known: &corev1.Pod{}},
 	}
-	return meta.EachListItem(all, func(item runtime.Object) error {
-		object, ok := item.(client.Object)
-		if !ok {
-			return fmt.Errorf("a list of each %s holds a %T", kind, item)
+	errs := make([]error, len(kinds))
+	var all sync.WaitGroup
+	for i, k := range kinds {
+		all.Go(func() { errs[i] = catchUp(ctx, live, cache, k.name, k.of, k.which, k.known) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// catchUp does so for one kind. It reads into known. Of thousands of objects only the metadata is read from
+// the API server: nobody is granted anything meanwhile.
+func catchUp(
+	ctx context.Context, live, cache client.Reader, name string, of schema.GroupVersionKind, which client.MatchingLabels, known client.Object,
+) error {
+	var all metav1.PartialObjectMetadataList
+	all.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+	if err := live.List(ctx, &all, which); err != nil {
+		return fmt.Errorf("listing each %s: %w", name, err)
+	}
+	for i := range all.Items {
+		if err := awaitKnown(ctx, live, cache, &all.Items[i], known); err != nil {
+			return fmt.Errorf("waiting for the cache to know %s %s: %w", name, client.ObjectKeyFromObject(&all.Items[i]), err)
 		}
-		if err := awaitKnown(ctx, live, cache, object, known); err != nil {
-			return fmt.Errorf("waiting for the cache to know %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // awaitKnown blocks until the cache has the object as it is given, or newer, or knows
