@@ -336,3 +336,70 @@ func TestNoWindowBeginsAloneThatWasOpenWhenTheStoreWasLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestAConnectionThatStandsIsWaitedFor: a window does not begin on the local share because the store is
+// slow, while nothing says that it is gone. It serves others, up to the limit.
+func TestAConnectionThatStandsIsWaitedFor(t *testing.T) {
+	for _, mode := range []Mode{Strict, CachedDeny, Leased} {
+		for _, tc := range []struct {
+			takes time.Duration // to answer when a window begins
+			alone bool
+		}{
+			{DefaultTimeout * 3 / 2, false},
+			{SilenceTime/2 - time.Millisecond, false},
+			{SilenceTime + time.Millisecond, true},
+		} {
+			t.Run(fmt.Sprintf("%v, %v", mode, tc.takes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &reconnected{fakeStore: newFakeStore()}
+					s.ways.Store(1)
+					cfg := perSecond(1000, 10)
+					cfg.Params.Rates[0].Window = 10 * limiter.Second
+					cfg.Mode, cfg.OnUnavailable, cfg.Holders = mode, LocalShare, 2
+					l := open(t, cfg, s)
+					acquire(t, l, "", 1)
+					time.Sleep(time.Until(time.Now().Truncate(10 * time.Second).Add(10*time.Second + time.Millisecond)))
+					s.set(func() { s.there = constant(tc.takes) })
+					before := time.Now()
+					if d := acquire(t, l, "", 1); !d.Allowed || d.Source == FromLocalShare != tc.alone {
+						t.Errorf("decided %+v", d)
+					}
+					if took := time.Since(before); took > SilenceTime+2*time.Millisecond {
+						t.Errorf("it took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOnlyTheLocalShareWaitsForAConnectionThatStands: with other actions nothing is at stake, and
+// without a connection the store fails at once or never answers.
+func TestOnlyTheLocalShareWaitsForAConnectionThatStands(t *testing.T) {
+	for name, tc := range map[string]struct {
+		action Action
+		ways   uint64
+		want   time.Duration
+	}{
+		"a share":                       {LocalShare, 1, SilenceTime},
+		"a share, without a connection": {LocalShare, 0, DefaultTimeout},
+		"denied":                        {Deny, 1, DefaultTimeout},
+		"allowed":                       {Allow, 1, DefaultTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &reconnected{fakeStore: newFakeStore()}
+				s.ways.Store(tc.ways)
+				cfg := perSecond(1000, 10)
+				cfg.OnUnavailable, cfg.Holders = tc.action, 2
+				l := open(t, cfg, s)
+				s.set(func() { s.fakeStore.lost = func() bool { return true } })
+				before := time.Now()
+				acquire(t, l, "", 1)
+				if took := time.Since(before); took != tc.want {
+					t.Errorf("a request waited %v for a store that does not answer, want %v", took, tc.want)
+				}
+			})
+		})
+	}
+}

@@ -11,10 +11,12 @@ import (
 
 // A Reconnecting store is thought available again as soon as there is a new connection to it:
 // its breaker closes, and no window that begins from then on begins on the local share before
-// the store was asked.
+// the store was asked. When it dies, its connections end, and calls fail at once. So silence on one
+// rather shows a store that is slow and serves others, and is waited out for SilenceTime.
 type Reconnecting interface {
-	// Connections returns how many there have been, and when the last one was lost that was. Until
-	// then the store may have granted others of any window.
+	// Connections returns how many there have been, and until when the store may have granted others
+	// of any window: when the last one was lost that was, or when an answer came later than anybody
+	// waited for it. It is the zero time for neither.
 	Connections() (n uint64, lost time.Time)
 	// Moved reports whether the nth connection ended because the store moves, and there is another
 	// one: a call that failed meanwhile is not a failure of the store, and is made again.
@@ -25,6 +27,10 @@ type Reconnecting interface {
 
 // MoveTime is how long calls wait for a store that moves. Then it is unavailable.
 const MoveTime = time.Second
+
+// SilenceTime is how long calls at least wait for an answer over a connection that stands, before a
+// window is begun on the local share.
+const SilenceTime = time.Second
 
 // checkConnection closes the breaker when there is a new connection to the store. The lock is held.
 func (b *Breaker) checkConnection() {
@@ -62,18 +68,19 @@ func (b *Breaker) beginLocal(v account.StoreTime, p limiter.Params, now int64) (
 	return ok
 }
 
-// timeout returns how long a call of a limiter waits: longer while it may not begin a window
-// by itself, since nobody else decides then.
+// timeout returns how long a call of a limiter waits: longer over a connection whose end would be
+// known, where the limiter would begin a window that the store may be granting others of. While it
+// may not do that by its promise, nobody else decides either.
 func (b *Breaker) timeout(cfg *settings) time.Duration {
 	if cfg.OnUnavailable != LocalShare {
 		return cfg.Timeout
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.local.Promised().Pending(b.clock.now()) {
-		return cfg.Timeout
+	if r, ok := b.store.(Reconnecting); ok {
+		if n, _ := r.Connections(); n > 0 {
+			return max(cfg.Timeout, SilenceTime)
+		}
 	}
-	return max(cfg.Timeout, MoveTime)
+	return cfg.Timeout
 }
 
 // account.StoreTime returns what is known of the store's time: it was last heard of when it may have

@@ -124,36 +124,3 @@ func TestADecisionUnderWayKeepsThePromise(t *testing.T) {
 		}
 	})
 }
-
-// TestALeaseIsWaitedForWhileAPromiseLasts, of a store that is slow.
-func TestALeaseIsWaitedForWhileAPromiseLasts(t *testing.T) {
-	for name, tc := range map[string]struct {
-		action  Action
-		promise limiter.Micros
-		want    Source
-	}{
-		"no promise":            {LocalShare, 0, FromLocalShare},
-		"a promise":             {LocalShare, 3 * limiter.Second, FromLease},
-		"a promise of no share": {Deny, 3 * limiter.Second, FromFailureAction},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newFakeStore()
-				cfg := perSecond(100, 10)
-				cfg.OnUnavailable, cfg.Holders = tc.action, 2
-				b := newBreaker(s, newClock())
-				l := mustNew(cfg, b)
-				defer l.Close(t.Context())
-				acquire(t, l, "", 1)
-				nextWindow()
-				s.set(func() { s.back = constant(3 * DefaultTimeout) })
-				if tc.promise > 0 {
-					b.Promise(s.now(), s.now().Add(tc.promise))
-				}
-				if d := acquire(t, l, "", 1); d.Source != tc.want {
-					t.Errorf("decided %+v, want %v", d, tc.want)
-				}
-			})
-		})
-	}
-}

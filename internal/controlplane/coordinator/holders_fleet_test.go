@@ -45,9 +45,73 @@ type member struct {
 	session *session
 	ways    uint64
 	lost    time.Time
-	mute    time.Time // until when nothing is answered
+	mute    time.Time     // until when nothing is answered
+	slow    time.Duration // that an answer takes
+	broken  chan struct{} // closed when the stream breaks
 	// When the stream breaks and the sidecar is back again, zero for never.
 	breaksAt, backAt time.Time
+}
+
+// askInterval is how often a sidecar is asked for a unit.
+const askInterval = 250 * time.Millisecond
+
+// newMember returns a sidecar that the policy applies to, without a leader.
+func newMember(t *testing.T, id podauth.Identity, p policy.Policy) *member {
+	t.Helper()
+	m := &member{id: id, policy: p}
+	m.breaker = twotier.NewBreaker(m)
+	var err error
+	m.engine, err = twotier.New(twotier.Config{
+		Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
+		Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
+	}, m.breaker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// load asks the sidecar until ctx is done, at first after a time.
+func (m *member) load(ctx context.Context, phase time.Duration, into *admissions) {
+	defer m.engine.Close(context.Background())
+	time.Sleep(phase)
+	for ctx.Err() == nil {
+		if d, err := m.engine.Acquire(ctx, twotier.Request{Cost: 1}); err == nil && d.Allowed {
+			into.byWindow[into.window(time.Now())].Add(1)
+		}
+		time.Sleep(askInterval)
+	}
+}
+
+// admissions count what a fleet admits by window.
+type admissions struct {
+	rate     limiter.Rate
+	byWindow map[int64]*atomic.Int64
+}
+
+// newAdmissions count in the windows of that length that begin within a time.
+func newAdmissions(window limiter.Micros, within time.Duration) *admissions {
+	a := &admissions{limiter.Rate{Limit: 1, Window: window}, map[int64]*atomic.Int64{}}
+	for w := range int64(limiter.Micros(within/time.Microsecond)/window) + 2 {
+		a.byWindow[a.window(time.Now())+w] = new(atomic.Int64)
+	}
+	return a
+}
+
+// window returns the one that is open.
+func (a *admissions) window(at time.Time) int64 {
+	return a.rate.WindowAt(limiter.Instant(at.UnixMicro())).Index
+}
+
+// in returns how much was admitted in a window.
+func (a *admissions) in(window int64) int64 { return a.byWindow[window].Load() }
+
+// most returns how much was admitted in the window with most.
+func (a *admissions) most() (n int64) {
+	for _, sum := range a.byWindow {
+		n = max(n, sum.Load())
+	}
+	return n
 }
 
 // Connections implements twotier.Reconnecting.
@@ -63,7 +127,7 @@ func (*member) Moved(context.Context, uint64) bool { return false }
 // Apply implements twotier.Store, by the messages that a sidecar sends.
 func (m *member) Apply(ctx context.Context, _ store.Key, _ limiter.Params, c limiter.Command) (limiter.Result, error) {
 	m.mu.Lock()
-	leader, s, mute := m.leader, m.session, time.Now().Before(m.mute)
+	leader, s, mute, slow, broken := m.leader, m.session, time.Now().Before(m.mute), m.slow, m.broken
 	m.mu.Unlock()
 	if mute {
 		<-ctx.Done()
@@ -81,6 +145,15 @@ func (m *member) Apply(ctx context.Context, _ store.Key, _ limiter.Params, c lim
 	}
 	limit, err := s.limit(request)
 	reply, _ := leader.lease(ctx, limit, err, request)
+	if slow > 0 {
+		select {
+		case <-time.After(slow):
+		case <-broken:
+			return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: errors.New("the stream broke")}
+		case <-ctx.Done():
+			return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: ctx.Err()}
+		}
+	}
 	if reply.GetError() != "" {
 		return limiter.Result{}, &store.UnavailableError{Store: "the leader", Cause: errors.New(reply.GetError())}
 	}
@@ -100,6 +173,7 @@ func (m *member) part() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leader, m.lost = nil, time.Now()
+	close(m.broken)
 }
 
 // silence has the leader not answer the sidecar for a time.
@@ -122,7 +196,7 @@ func (m *member) join(to *term, config *config) {
 	s := newSession(m.id, hello, func(error) {})
 	to.sessions.add(s)
 	m.mu.Lock()
-	m.leader, m.session = to, s
+	m.leader, m.session, m.broken = to, s, make(chan struct{})
 	m.ways++
 	m.mu.Unlock()
 	to.serveBy(s, config, true)
@@ -240,41 +314,18 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 	leader := begin()
 	defer func() { leader.tasks.ShutDown() }()
 
-	admitted := map[int64]*atomic.Int64{}
-	until := time.Duration(n/backPerSecond)*time.Second + 60*time.Second
-	began := time.Now()
-	for w := range int64(until/(10*time.Second)) + 2 {
-		admitted[limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(began.UnixMicro())).Index+w] = new(atomic.Int64)
-	}
+	admitted := newAdmissions(window, time.Duration(n/backPerSecond)*time.Second+60*time.Second)
 	members := make([]*member, n)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	for i, id := range ids {
-		m := &member{id: id, policy: p, breaks: breaks}
-		m.breaker = twotier.NewBreaker(m)
-		var err error
-		m.engine, err = twotier.New(twotier.Config{
-			Scope: store.Scope{Cluster: "test", Namespace: "shop", Policy: p.Name, Limit: "all"}, Params: p.Limits[0].Params(&p),
-			Mode: twotier.Leased, Size: twotier.Size{Type: twotier.Fixed, Batch: 5}, MaxKeys: 1, OnUnavailable: twotier.LocalShare,
-		}, m.breaker)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newMember(t, id, p)
+		m.breaks = breaks
 		members[i] = m
 		m.join(leader, config)
-		running.Go(func() {
-			defer m.engine.Close(context.Background())
-			time.Sleep(time.Duration(i) * 250 * time.Millisecond / time.Duration(n))
-			for ctx.Err() == nil {
-				d, err := m.engine.Acquire(ctx, twotier.Request{Cost: 1})
-				if err == nil && d.Allowed {
-					admitted[limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(time.Now().UnixMicro())).Index].Add(1)
-				}
-				time.Sleep(250 * time.Millisecond)
-			}
-		})
+		running.Go(func() { m.load(ctx, time.Duration(i)*askInterval/time.Duration(n), admitted) })
 	}
 	// listen has the sidecars hear for a time what the leader says to them.
 	listen := func(d time.Duration) {
@@ -330,13 +381,8 @@ func comeBackTogether(t *testing.T, n int, crash, busy, breaks bool) (over int64
 	if least < int64(n) {
 		t.Errorf("%d holders know of %d", least, n)
 	}
-	over = -limit
-	for _, sum := range admitted {
-		over = max(over, sum.Load()-limit)
-	}
-	last := limiter.Rate{Limit: 1, Window: window}.WindowAt(limiter.Instant(time.Now().UnixMicro())).Index - 1
-	if got := admitted[last].Load(); got < limit*95/100 {
+	if got := admitted.in(admitted.window(time.Now()) - 1); got < limit*95/100 {
 		t.Errorf("when all were back a window admitted %d of %d", got, limit)
 	}
-	return over
+	return admitted.most() - limit
 }

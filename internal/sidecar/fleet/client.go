@@ -97,7 +97,7 @@ type Client struct {
 	cause   error         // why there is none
 	term    uint64        // the highest seen; lower ones are refused
 	streams uint64        // that were opened
-	lost    time.Time     // when the last one was lost
+	lost    time.Time     // when the last one was lost, or a lease came too late
 	moving  move
 	leaving bool
 	waits   map[string]*wait // by the address of a replica
@@ -178,7 +178,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	defer w.end()
 	defer context.AfterFunc(opening, w.end)()
 	l := newLink(w, cancel, c.sessions.Add(1), c.cfg.Log)
-	l.ended = c.ended
+	l.ended, l.late = c.ended, c.answeredLate
 	l.replicas = func(addresses []string) { c.await(ctx, addresses) }
 	welcome, err := l.greet(c.hello(h))
 	if err == nil {
@@ -235,7 +235,8 @@ func (c *Client) connected(l *link) bool {
 	return true
 }
 
-// Connections returns how many streams there have been, and when the last one was lost that was.
+// Connections returns how many streams there have been, and when the last one was lost that was, or
+// a lease came over it that nobody waited for any more.
 func (c *Client) Connections() (n uint64, lost time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,6 +253,14 @@ func (c *Client) disconnected(err error) (left bool) {
 	c.unlink(err)
 	c.abandon = nil
 	return c.leaving
+}
+
+// answeredLate notes that the leader served this sidecar, and so others, although the call that asked
+// has given it up.
+func (c *Client) answeredLate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = time.Now()
 }
 
 // unlink notes that there is no link, and since when; c.mu is held.

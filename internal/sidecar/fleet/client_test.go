@@ -299,6 +299,49 @@ func TestWithoutAStreamTheStoreIsAwayAtOnce(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
+// TestAnAnswerThatComesTooLateShowsTheLeader: it serves others of the windows that are open. One that
+// says why nothing is decided does not.
+func TestAnAnswerThatComesTooLateShowsTheLeader(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply *fleetpb.LeaseReply
+		want  bool
+	}{
+		"a decision":   {&fleetpb.LeaseReply{Term: 7, Granted: 1, NowMicros: 1e6}, true},
+		"no decision":  {&fleetpb.LeaseReply{Term: 7, Error: "not yet", OfLimit: true}, false},
+		"no such call": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newController(t)
+			client, _, _ := start(t, c)
+			s, _ := c.welcome(t, 7)
+			connected(t, client)
+			ctx, giveUp := context.WithCancel(t.Context())
+			given := make(chan error)
+			go func() {
+				_, err := client.Apply(ctx, key, params, take)
+				given <- err
+			}()
+			asked := expect(t, s, (*fleetpb.FromHolder).GetLease)
+			giveUp()
+			wantUnavailable(t, <-given)
+			if tc.reply != nil {
+				tc.reply.Id = asked.GetId()
+				s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: tc.reply}})
+			}
+			go func() { // all before is read when this is
+				next := expect(t, s, (*fleetpb.FromHolder).GetLease)
+				s.say(t, &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: &fleetpb.LeaseReply{Id: next.GetId(), Term: 7, NowMicros: 1e6}}})
+			}()
+			if _, err := lease(t, client); err != nil {
+				t.Fatal(err)
+			}
+			if _, lost := client.Connections(); lost.IsZero() == tc.want {
+				t.Errorf("the leader served others until %v", lost)
+			}
+		})
+	}
+}
+
 // TestALeaseEndsWithItsStream, whose end is known by then: a window that is open has to be reported
 // from one that begins after the leader was lost.
 func TestALeaseEndsWithItsStream(t *testing.T) {

@@ -45,6 +45,7 @@ type link struct {
 	shares *replies[*fleetpb.Share]
 
 	ended    func(err error)          // is called before done is closed, so before a request fails by that
+	late     func()                   // is called when a lease was decided and nobody waits for it any more
 	replicas func(addresses []string) // is called with those that do not lead
 
 	log      *slog.Logger
@@ -124,7 +125,9 @@ func (l *link) read(ctx context.Context, h Handler) error {
 		}
 		switch m := m.GetMessage().(type) {
 		case *fleetpb.ToHolder_Lease:
-			l.leases.answer(m.Lease)
+			if !l.leases.answer(m.Lease) && m.Lease.GetError() == "" {
+				l.late()
+			}
 			continue
 		case *fleetpb.ToHolder_Share:
 			l.shares.answer(m.Share)

@@ -19,14 +19,16 @@ type replies[R reply] struct {
 func newReplies[R reply]() *replies[R] { return &replies[R]{waiting: make(map[uint64]chan R)} }
 
 // answer hands a reply to the caller that waits for it. No caller waits for one that
-// came too late: a lease's grant ends with its window, and a share expires.
-func (rs *replies[R]) answer(r R) {
+// came too late, for which it reports false: a lease's grant ends with its window, and a share expires.
+func (rs *replies[R]) answer(r R) (inTime bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if waiting, ok := rs.waiting[r.GetId()]; ok {
+	waiting, ok := rs.waiting[r.GetId()]
+	if ok {
 		delete(rs.waiting, r.GetId())
 		waiting <- r
 	}
+	return ok
 }
 
 // await returns where the reply with that id will be, and what to call when nobody

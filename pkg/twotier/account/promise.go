@@ -12,9 +12,6 @@ type Promise struct {
 	Expires int64           // local instant at which the store's clock has surely come to until
 }
 
-// Pending reports whether the promise is to be kept at the local instant now.
-func (p Promise) Pending(now int64) bool { return p != (Promise{}) && now < p.Expires }
-
 // servedUpTo returns the latest instant at which a promise takes the store to have served: a
 // window that was open then and has no admission here is not begun.
 func (p Promise) servedUpTo(known bool) limiter.Instant {
