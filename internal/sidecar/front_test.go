@@ -38,20 +38,20 @@ func askAPI(ctx context.Context, s *sandbox, path, question string) (status int,
 func TestTheAppLooksAtCounters(t *testing.T) {
 	s := newSandbox(t, http.HandlerFunc(hello))
 	c := serveController(t, s)
-	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 20)
+	c.config.Snapshot, c.config.Version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 200)
 	s.start(t)
 	c.awaitAcknowledgement(t)
 	if status, err := askCheck(t.Context(), s, "ann"); err != nil || status != http.StatusOK {
 		t.Fatalf("the first question got %d, %v", status, err)
 	}
-	const question = `{"limits": [{"policy": "checkout", "limit": "per-tenant", "key": "ann", "cost": 3}, {"policy": "checkout", "limit": "per-tenant", "key": "bob", "cost": 21}]}`
+	const question = `{"limits": [{"policy": "checkout", "limit": "per-tenant", "key": "ann", "cost": 3}, {"policy": "checkout", "limit": "per-tenant", "key": "bob", "cost": 201}]}`
 	for range 2 {
 		for path, want := range map[string][]string{
 			check.PeekPath: {
-				`{"allowed":false,"retryAfterMs":0,"limits":[{"allowed":true,"limit":20,"remaining":19,`, `"credits":9,"source":"Lease","storeAgeMs":`,
+				`{"allowed":false,"retryAfterMs":0,"limits":[{"allowed":true,"limit":200,"remaining":199,`, `"credits":9,"source":"Lease","storeAgeMs":`,
 				`"reason":"TooLarge"`,
 			},
-			check.ForecastPath: {`{"admitted":"Never","limits":[{"admitted":"Now","afterMs":0,"delayMs":0,"remaining":19,`, `{"admitted":"Never",`},
+			check.ForecastPath: {`{"admitted":"Never","limits":[{"admitted":"Now","afterMs":0,"delayMs":0,"remaining":199,`, `{"admitted":"Never",`},
 			check.ResetPath:    {"weir.dev/reset"},
 		} {
 			status, answer, err := askAPI(t.Context(), s, path, question)

@@ -391,7 +391,7 @@ func TestALife(t *testing.T) {
 	}))
 	c := serveController(t, s)
 	var version string
-	c.config.Snapshot, version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 15)
+	c.config.Snapshot, version, _ = snapshotOf(t, policy.Store{Type: policy.ControllerStore}, 100)
 	c.config.Version = version
 	s.start(t)
 	eventually(t, "the policy is not acknowledged", func() bool {
@@ -416,7 +416,7 @@ func TestALife(t *testing.T) {
 		_, body, _ := get(t, s.url(15006, "/slow"), "X-Tenant", "canary-key")
 		slow <- body
 	}()
-	<-entered // the 11th unit, of a second lease: 4 are left in hand
+	<-entered // the 11th unit, of a second lease: 9 are left in hand
 
 	_, metrics, _ := get(t, s.url(15020, "/metrics"))
 	if want := `weir_requests_total{decision="admitted",limit="per-tenant",namespace="shop",policy="checkout"} 11`; !strings.Contains(metrics, want) {
@@ -445,8 +445,8 @@ func TestALife(t *testing.T) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.granted != 15 || c.returned != 4 {
-		t.Errorf("granted %d and returned %d, want 15 and 4", c.granted, c.returned)
+	if c.granted != 20 || c.returned != 9 {
+		t.Errorf("granted %d and returned %d, want 20 and 9", c.granted, c.returned)
 	}
 	if row := c.last["per-tenant"]; row.GetAdmitted() != 11 || !row.GetFinal() {
 		t.Errorf("the last row is %v, want 11 admitted, final", row)

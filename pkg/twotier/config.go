@@ -128,7 +128,8 @@ type Config struct {
 	OnUnavailable Action
 	// Holders is the number of processes that enforce the limit, 0 while that is
 	// not known. LocalShare admits the limit / Holders locally, and a lease asks for no
-	// more ahead while the store does not guide it.
+	// more ahead while the store does not guide it. While it is not known, a lease begins
+	// with a tenth of the limit and grows with what was granted.
 	Holders int64
 }
 

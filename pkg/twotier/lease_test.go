@@ -3,6 +3,8 @@ package twotier
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,8 +67,10 @@ func TestLeaseTakesNoMoreThanAFairPartOfTheLimit(t *testing.T) {
 		"a batch above it":               {limit: 10, batch: 100, holders: 4, cost: 1, want: 3},
 		"more holders than units":        {limit: 10, batch: 100, holders: 64, cost: 1, want: 1},
 		"a cost above it":                {limit: 10, batch: 100, holders: 5, cost: 7, want: 7},
-		"holders that are not known yet": {limit: 500, batch: 100, holders: 0, cost: 1, want: 100},
-		"a batch above the limit":        {limit: 10, batch: 100, holders: 0, cost: 1, want: 10},
+		"holders that are not known yet": {limit: 500, batch: 100, holders: 0, cost: 1, want: 50},
+		"a batch below a tenth":          {limit: 5000, batch: 100, holders: 0, cost: 1, want: 100},
+		"less than ten":                  {limit: 9, batch: 100, holders: 0, cost: 1, want: 1},
+		"a batch above the limit":        {limit: 10, batch: 100, holders: 1, cost: 1, want: 10},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +81,51 @@ func TestLeaseTakesNoMoreThanAFairPartOfTheLimit(t *testing.T) {
 				acquire(t, open(t, cfg, s), "", tc.cost)
 				if got := s.commands[0].Want; got != tc.want {
 					t.Errorf("asked for %d units, want %d", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAFleetWithoutANumberRefusesLittle: processes that do not know how many they are serve
+// keys that are each asked for a few times in a window, by any of them.
+func TestAFleetWithoutANumberRefusesLittle(t *testing.T) {
+	tests := map[string]struct {
+		algorithm limiter.Algorithm
+		limit     int64
+		asked     int // of each key in its window
+		most      int // refused of 1000 keys
+	}{
+		"a tenth of the limit": {limit: 100, asked: 10},
+		"nearly half of it":    {limit: 100, asked: 45},
+		"a small limit":        {limit: 10, asked: 3},
+		"half of a small one":  {limit: 10, asked: 5, most: 50},
+		"a bucket":             {algorithm: limiter.TokenBucket, limit: 100, asked: 45},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				s, cfg := newFakeStore(), adaptive(tc.limit, Size{Type: Adaptive, Batch: 100, Min: 1, Max: 10_000})
+				cfg.Holders, cfg.MaxKeys = 0, 1000
+				if cfg.Params.Algorithm = tc.algorithm; !tc.algorithm.WindowCoupled() {
+					cfg.Params.Lifetime = 10 * limiter.Millisecond
+				}
+				var fleet [4]*Limiter
+				for i := range fleet {
+					fleet[i] = open(t, cfg, s)
+				}
+				nextWindow()
+				refused := 0
+				for key := range 1000 {
+					for range tc.asked {
+						if !acquire(t, fleet[rng.IntN(len(fleet))], fmt.Sprint(key), 1).Allowed {
+							refused++
+						}
+					}
+				}
+				if refused > tc.most {
+					t.Errorf("refused %d of %d requests of keys that are asked for %d of %d units, want at most %d", refused, 1000*tc.asked, tc.asked, tc.limit, tc.most)
 				}
 			})
 		})

@@ -88,6 +88,7 @@ func TestCreditsOfOneScopeAreNotSpentInTheOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnforcer(t, newStore(frozen))
+			e.SetHolders("shop", "checkout", 1)
 			apply(t, e, policyOf(edit[0]))
 			if admit(t, e, 1, "/") != 1 { // and leases the other nine
 				t.Fatal("nothing was admitted before the edit")

@@ -58,6 +58,7 @@ func left(t *testing.T, e *enforce.Enforcer, limit, key string) int64 {
 // nothing, and each answer says how it stands.
 func TestDescriptorsAreOneDecision(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
+	e.SetHolders("shop", "checkout", 1)
 	apply(t, e, policyOf(limitOf("users", 5, of("user"), each("user", policy.Skip)), limitOf("paths", 3, of("path"))))
 	call := []enforce.Descriptor{descriptor(1, "user=ann"), descriptor(2, "path=/"), descriptor(1, "user=bob")}
 	if r := rule(t, e, call...); !r.Allowed || r.States[1].Decision.Remaining != 1 {
@@ -236,6 +237,7 @@ func TestBinds(t *testing.T) {
 // is taken or counted.
 func TestHeldDecisionsWaitForNothing(t *testing.T) {
 	e := newEnforcer(t, newStore(frozen))
+	e.SetHolders("shop", "checkout", 1)
 	p := policyOf(limitOf("users", 10, of("user"), each("user", policy.Skip)), limitOf("paths", 10, of("path")))
 	p.Consistency = policy.Consistency{Mode: policy.Leased, Size: policy.Fixed, Batch: 5, Expiry: policy.Coupled}
 	apply(t, e, p)

@@ -43,6 +43,7 @@ func TestARemovedPolicyIsNoLongerEnforced(t *testing.T) {
 	retained := make(chan map[policy.Store]bool, 8)
 	e := newEnforcer(t, s, func(c *enforce.Config) { c.Stores = fixed{store: s, retained: retained} })
 	other := newEnforcer(t, s)
+	e.SetHolders("shop", "checkout", 1) // as far as it knows
 	p := policyOf(limitOf("all", 10))
 	apply(t, e, p)
 	apply(t, other, p)

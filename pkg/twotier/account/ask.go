@@ -50,11 +50,38 @@ func (r *Rules) size(a State, p limiter.Params, now, holders int64) int64 {
 		size = r.sizing.Lease(a.Sizer, life)
 	}
 	size = min(size, LargestCost(p))
-	if guided := p.Algorithm.WindowCoupled() && a.guided(now); holders > 0 && !guided {
-		size = min(size, (LargestCost(p)+holders-1)/holders)
+	switch {
+	case holders == 0:
+		size = min(size, r.slowStart(a, p, now))
+	case !p.Algorithm.WindowCoupled() || !a.guided(now):
+		size = min(size, partOf(p, holders))
 	}
 	return size
 }
+
+// firstPart is which part of a limit a holder asks for first that does not know how many
+// share it.
+const firstPart = 10
+
+// slowStart returns the most that a holder asks for that does not know how many share the
+// limit: a part of it first, and then as much as it was granted already, until it
+// has learned what is asked for in a window. So what it has and does not use is no more
+// than that part or what it used, and one that is alone has all of the limit after
+// five calls.
+func (r *Rules) slowStart(a State, p limiter.Params, now int64) int64 {
+	part := partOf(p, firstPart)
+	switch {
+	case !a.guided(now):
+		return part
+	case r.learned && a.Sizer.Forecast() == 0:
+		return max(part, a.Demand)
+	default:
+		return limiter.MaxLimit
+	}
+}
+
+// partOf returns an equal part of the limit, rounded up.
+func partOf(p limiter.Params, n int64) int64 { return (LargestCost(p) + n - 1) / n }
 
 // guided reports whether the store was asked in the open windows or those before.
 func (a Answer) guided(now int64) bool {
