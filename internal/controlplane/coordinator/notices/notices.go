@@ -53,16 +53,10 @@ func (n *Notices) Add(names ...types.NamespacedName) {
 
 // Run passes names on until ctx is done. Those that were not passed on by then wait for the next Run.
 func (n *Notices) Run(ctx context.Context) {
-	look := time.NewTimer(0) // for what was added before
+	look := time.NewTimer(quiet)
 	defer look.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-n.wake:
-		case <-look.C:
-		}
-		names, more := n.take(time.Now())
+		names, more := n.take(time.Now()) // at first what was added before
 		for i, name := range names {
 			select {
 			case <-ctx.Done():
@@ -73,6 +67,12 @@ func (n *Notices) Run(ctx context.Context) {
 		}
 		if more {
 			look.Reset(quiet)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		case <-look.C:
 		}
 	}
 }
