@@ -21,7 +21,7 @@ const (
 	// queueSize is how many messages may wait for a holder that reads slowly.
 	queueSize = 256
 	// configTime is how long the leases of a session that has just begun wait for
-	// its policies. Holders wait 100 ms for a lease.
+	// its policies. Holders wait 100 ms for a lease at least.
 	configTime = 50 * time.Millisecond
 	// maxAsync is how many leases of one holder may wait for other clusters.
 	maxAsync = 64

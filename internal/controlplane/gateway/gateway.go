@@ -18,8 +18,8 @@ const (
 	// maxCalls is how many commands may be under way to one store. Redis answers some hundred
 	// thousand a second, so it takes more only when it stands still.
 	maxCalls = 1024
-	// callTime bounds one call. Sidecars wait 100 ms for a lease, and what is granted later is
-	// stranded.
+	// callTime bounds one call. Sidecars wait 100 ms for a lease, and a second where they have a
+	// local share; what is granted later is stranded.
 	callTime = 250 * time.Millisecond
 )
 

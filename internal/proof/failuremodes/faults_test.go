@@ -200,6 +200,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The leader answers some sidecars late, and its process dies", "No sidecar begins a window on its share before its leader was silent for a second over a stream that stands; only shares of sidecars that were cut off come on top",
+			[]string{"internal/controlplane/coordinator:TestASlowLeaderThatCrashesKeepsTheLimit", "internal/proof/explore/leaders:TestOnlySharesOfHoldersThatAreCutOffExceedALimit", "internal/sidecar/fleet:TestAnAnswerThatComesTooLateShowsTheLeader"},
+			"",
+		},
+		{
 			"The coordinator of a pool is reachable from some pods only", "The others end their requests before their share is given away",
 			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps the requests in flight at the backend within the limit when a process dies", torture + "cut sidecars off the controller"},
 			"",
