@@ -69,8 +69,7 @@ func (b *Breaker) beginLocal(v account.StoreTime, p limiter.Params, now int64) (
 }
 
 // timeout returns how long a call of a limiter waits: longer over a connection whose end would be
-// known, where the limiter would begin a window that the store may be granting others of. While it
-// may not do that by its promise, nobody else decides either.
+// known, where the limiter would begin a window that the store may be granting others of.
 func (b *Breaker) timeout(cfg *settings) time.Duration {
 	if cfg.OnUnavailable != LocalShare {
 		return cfg.Timeout
