@@ -219,11 +219,12 @@ func (c *Coordinator) Start(ctx context.Context) error {
 }
 
 // Close ends what is left when Start has returned. It blocks until all streams have ended, for
-// a few seconds at most.
+// a few seconds at most. To call it again does nothing.
 func (c *Coordinator) Close() {
 	for _, end := range slices.Backward(c.ends) {
 		end()
 	}
+	c.ends = nil
 }
 
 // lead leads one term, until ctx is done.

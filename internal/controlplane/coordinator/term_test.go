@@ -84,6 +84,7 @@ func TestStreamsThatDoNotEndDelayNoHandOver(t *testing.T) {
 			t.Error("the lock is released, and nothing is handed over")
 		}
 		l.Close()
+		l.Close() // again
 		if _, leads := l.Now(); leads {
 			t.Error("it leads after Close")
 		}
