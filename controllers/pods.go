@@ -42,7 +42,7 @@ type enforcer struct {
 // selectPods sorts selected pods into those that enforce and those that run past
 // that. Pods that are finished are neither.
 func selectPods(selected []*corev1.Pod) pods {
-	p := pods{enforcers: make([]enforcer, 0, len(selected))} // most of them, mostly
+	p := pods{enforcers: make([]enforcer, 0, len(selected))} // mostly all of them
 	for _, pod := range selected {
 		switch {
 		case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning && selection.HasSidecar(pod):
