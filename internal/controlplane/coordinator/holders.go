@@ -57,6 +57,7 @@ func (t *term) arrived(s *session) {
 // dismiss takes a session off, and reports whether it was its pod's. The holder has left in
 // order, or may go on by itself.
 func (t *term) dismiss(s *session, left bool) bool {
+	t.promises.Leave(s)
 	t.roll.RLock()
 	defer t.roll.RUnlock()
 	switch {
@@ -263,11 +264,23 @@ func (s *session) ask(m *fleetpb.ToHolder) {
 	}
 }
 
+// askLast has the holder promise to begin no window by itself that this leader may serve, which is to end.
+func (t *term) askLast(s *session) {
+	if !s.promises {
+		return
+	}
+	if until := t.promises.Join(s); until != 0 {
+		s.push(absence.Request(t.clock.Now(), until))
+	}
+}
+
 // promised enters what the holder promises: it is back.
 func (t *term) promised(s *session, p *fleetpb.Promise) {
+	until := limiter.Instant(p.GetUntilMicros())
+	t.promises.Make(s, until)
 	t.roll.RLock()
 	defer t.roll.RUnlock()
-	if t.absences.Promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), limiter.Instant(p.GetUntilMicros())) {
+	if t.absences.Promise(s.Identity, s.nonce, s.shares(), limiter.Instant(p.GetBegunMicros()), until) {
 		t.arrived(s)
 	}
 }

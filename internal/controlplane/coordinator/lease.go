@@ -56,10 +56,10 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 	limit, err := s.limit(r)
 	answer := func(err error) {
 		if limiter.Op(r.GetOp()) != limiter.Return {
-			if !s.parts.answer() {
+			if !s.parts.Answer() {
 				return // what is granted would be lost: it is asked of the next leader
 			}
-			defer s.parts.answered()
+			defer s.parts.Answered()
 		}
 		reply, malformed := t.lease(ctx, limit, err, r)
 		if reply.GetError() != "" && t.parting.Load() {
@@ -156,8 +156,9 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 		return limiter.Result{}, t.ofLimit(limit, err)
 	}
 	// Leadership is looked at after the grant was made: if it is held now, it was
-	// held then, however long this process was suspended in between.
-	if !t.covers(t.clock.Now()) {
+	// held then, however long this process was suspended in between. So is what holders
+	// have promised.
+	if now := t.clock.Now(); !t.covers(now) || t.promises.Over(now) {
 		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}
 	return res, nil

@@ -227,6 +227,7 @@ func (t *term) enter(s *session) error {
 		s.push(m)
 	}
 	s.ask(t.absences.Ask(s.Namespace))
+	t.askLast(s)
 	t.metrics.sessions.Set(float64(t.sessions.len()))
 	if old != nil {
 		old.close(errReplaced)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/internal/controlplane/audit"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/handover"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/outbox"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/podauth"
 	"github.com/weir-dev/weir/internal/fleetpb"
@@ -57,7 +58,7 @@ type session struct {
 	out   *outbox.Box[*fleetpb.ToHolder]
 	known chan struct{}           // closed when it is known what the holder has to enforce
 	gone  chan struct{}           // closed when the session has ended
-	parts parting                 // orders goodbye and answers
+	parts handover.Parting        // orders goodbye and answers
 	close context.CancelCauseFunc // first cause wins
 	fit   func(limits int) error  // makes room for what the holder enforces
 
@@ -310,7 +311,7 @@ func (s *session) receive(ctx context.Context, t *term, stream fleetpb.Fleet_Con
 			silence.Reset(silenceTimeout)
 			t.crew.do(handle)
 		}
-		if err != nil && s.parts.begun() && !errors.Is(err, errLeft) {
+		if err != nil && s.parts.Begun() && !errors.Is(err, errLeft) {
 			err = errParted
 		}
 		if err != nil {
@@ -328,10 +329,10 @@ func (t *term) handle(ctx context.Context, s *session, m *fleetpb.FromHolder) er
 		t.serveLease(ctx, s, m.Lease)
 		return nil
 	case *fleetpb.FromHolder_Heartbeat:
-		if !s.parts.answer() {
+		if !s.parts.Answer() {
 			return nil
 		}
-		defer s.parts.answered()
+		defer s.parts.Answered()
 		if share := t.beat(ctx, s, m.Heartbeat); share.GetShare().GetError() == "" || !t.parting.Load() {
 			s.answer(ctx, share)
 		}

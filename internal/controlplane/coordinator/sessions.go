@@ -122,6 +122,8 @@ func (ss *sessions) all() []*session {
 }
 
 const (
+	// promiseTime is how long a leader that ends waits for promises, while it serves all.
+	promiseTime = 2 * time.Second
 	// partAtOnce is how many holders are said goodbye to at the same time, partStep how long they
 	// may take to go, and goodbyeTime how long all may.
 	partAtOnce  = 16
@@ -142,76 +144,17 @@ func (ss *sessions) part(reason string) {
 	defer cancel()
 	for some := range slices.Chunk(ss.all(), partAtOnce) {
 		for _, s := range some {
-			s.parts.begin(func() { s.push(goodbye) })
+			s.parts.Begin(func() { s.push(goodbye) })
 		}
 		step, over := context.WithTimeout(late, partStep)
 		for _, s := range some {
 			select {
 			case <-s.gone:
 			case <-step.Done():
-				s.parts.insist()
+				s.parts.Insist()
 			}
 		}
 		over()
-	}
-}
-
-// A parting orders the goodbye to a holder behind the answers that are under way, since none reaches
-// it afterwards. Units that such an answer grants would be lost to the window.
-type parting struct {
-	mu      sync.Mutex
-	closed  bool   // no answer begins any more
-	answers int    // that are under way
-	goodbye func() // is called when none is; nil unless one is waited for
-}
-
-// answer begins an answer, and reports false when it is too late for one. answered ends it.
-func (p *parting) answer() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.answers++
-	}
-	return !p.closed
-}
-
-func (p *parting) answered() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answers--; p.answers == 0 {
-		p.say()
-	}
-}
-
-// begin has no answer begin any more, and calls goodbye when none is under way.
-func (p *parting) begin(goodbye func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed, p.goodbye = true, goodbye
-	if p.answers == 0 {
-		p.say()
-	}
-}
-
-// begun reports whether no answer begins any more.
-func (p *parting) begun() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed
-}
-
-// insist calls goodbye now, whatever is under way, unless it was called.
-func (p *parting) insist() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.say()
-}
-
-// say calls goodbye, once. The lock is held.
-func (p *parting) say() {
-	if p.goodbye != nil {
-		p.goodbye()
-		p.goodbye = nil
 	}
 }
 

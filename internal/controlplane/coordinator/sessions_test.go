@@ -138,61 +138,6 @@ func TestSidecarsAreSentWhereToWait(t *testing.T) {
 	})
 }
 
-// TestAGoodbyeComesBehindAnswers that were under way as it was to be said: what they grant would be
-// lost.
-func TestAGoodbyeComesBehindAnswers(t *testing.T) {
-	reply := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: &fleetpb.LeaseReply{Id: 7}}}
-	heard := func(s *session) (all []string) {
-		for {
-			m, ok := s.out.Next()
-			if !ok {
-				return all
-			}
-			all = append(all, map[bool]string{true: "goodbye", false: "answer"}[m.GetGoodbye() != nil])
-		}
-	}
-	goodbye := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Goodbye{Goodbye: &fleetpb.Goodbye{}}}
-	for name, tc := range map[string]struct {
-		do   func(s *session)
-		want []string
-	}{
-		"none is under way": {func(s *session) {
-			s.parts.begin(func() { s.push(goodbye) })
-			if s.parts.answer() {
-				t.Error("an answer begins that would be lost")
-			}
-			s.parts.insist()
-		}, []string{"goodbye"}},
-		"two are under way": {func(s *session) {
-			s.parts.answer()
-			s.parts.answer()
-			s.parts.begin(func() { s.push(goodbye) })
-			for range 2 {
-				s.answer(t.Context(), reply)
-				s.parts.answered()
-			}
-		}, []string{"answer", "answer", "goodbye"}},
-		"one takes too long": {func(s *session) {
-			s.parts.answer()
-			s.parts.begin(func() { s.push(goodbye) })
-			s.parts.insist()
-			s.answer(t.Context(), reply)
-			s.parts.answered()
-		}, []string{"goodbye", "answer"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSession(pod("shop", "web-0"), &fleetpb.Hello{BootNonce: "1"}, func(error) {})
-			if s.parts.begun() {
-				t.Error("it parts as it begins")
-			}
-			tc.do(s)
-			if got := heard(s); !slices.Equal(got, tc.want) || !s.parts.begun() {
-				t.Errorf("the holder hears %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
 // TestASessionIsNewOnce, until it is taken, replaced or has ended.
 func TestASessionIsNewOnce(t *testing.T) {
 	ss := newSessions()

@@ -15,10 +15,12 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/absence"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/bindings"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/births"
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/handover"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
 	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
+	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
 	"github.com/weir-dev/weir/pkg/store/memory"
 )
@@ -60,6 +62,7 @@ type term struct {
 	gateways       Gateways
 	bindings       *bindings.Set
 	absences       *absence.Tracker
+	promises       handover.Promises[*session] // that are made before the term ends
 	// roll is held to read while it changes who is counted as a holder of what, and to write
 	// while holders are counted.
 	roll sync.RWMutex
@@ -193,9 +196,10 @@ func (t *term) run(ctx context.Context) {
 	t.stepDown(part)
 }
 
-// stepDown gives back to budgets what was not handed on, says goodbye to the holders, grants
-// nothing any more, and hands over.
+// stepDown has the holders promise not to go on by themselves, gives back to budgets what was not handed on, says
+// goodbye to the holders, grants nothing any more, and hands over.
 func (t *term) stepDown(part context.CancelFunc) {
+	t.awaitPromises()
 	part()
 	t.parting.Store(true)
 	t.sessions.part("this controller hands over") // before all that takes time: leases wait for the next leader
@@ -205,6 +209,24 @@ func (t *term) stepDown(part context.CancelFunc) {
 		t.journals.Stop()
 	}
 	t.end()
+}
+
+// awaitPromises has all holders promise to begin no window by themselves that this leader serves until it has said
+// goodbye, and waits for that while all are served: a holder that hears the goodbye late would begin a window
+// that was granted to others.
+func (t *term) awaitPromises() {
+	if !t.leads() {
+		return
+	}
+	t.promises.Ask(t.clock.Now().Add(limiter.Micros((promiseTime + goodbyeTime) / time.Microsecond)))
+	for _, s := range t.sessions.all() {
+		t.askLast(s)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), promiseTime)
+	defer cancel()
+	if left := t.promises.Wait(ctx); left > 0 {
+		t.log.Info("handing over although sidecars have promised nothing; they may begin windows on their local shares", "sidecars", left)
+	}
 }
 
 // end records what the successor needs. When that fails, the successor finds what

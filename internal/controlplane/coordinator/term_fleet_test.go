@@ -72,10 +72,23 @@ func newSite(t *testing.T, p policy.Policy, n int) (s *site, replicas [2]*leader
 	return s, replicas, elected, ids
 }
 
-// A slowness is that of a processor on which each write takes its time, one after the other.
+// A slowness is that of a machine on which each write takes its time, one after the other where there is a
+// turn. It begins when from says so, nil for at once.
 type slowness struct {
 	turn chan struct{}
 	each time.Duration
+	from func() bool
+}
+
+func (s *slowness) wait() {
+	if s.from != nil && !s.from() {
+		return
+	}
+	if s.turn != nil {
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+	}
+	time.Sleep(s.each)
 }
 
 type slowListener struct {
@@ -95,9 +108,7 @@ type slowConn struct {
 
 func (c slowConn) Write(b []byte) (int, error) {
 	if s := c.slow.Load(); s != nil {
-		s.turn <- struct{}{}
-		time.Sleep(s.each)
-		<-s.turn
+		s.wait()
 	}
 	return c.Conn.Write(b)
 }
@@ -230,6 +241,15 @@ func TestAFleetIsServedUntilItHearsOfAHandOver(t *testing.T) {
 	})
 }
 
+// TestAFleetThatHearsOfAHandOverLateBeginsNothing: a leader ends early in a window of which most sidecars have
+// no lease yet. Its goodbyes come after the next one leads, and so late that sidecars take it for lost.
+func TestAFleetThatHearsOfAHandOverLateBeginsNothing(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		handOverUnder(t, plannedEnd{n: 20, dir: dir, limit: 20_000, pause: time.Second, at: 300 * time.Millisecond, late: 3 * time.Second})
+	})
+}
+
 // A plannedEnd is that of a leader under load.
 type plannedEnd struct {
 	n     int
@@ -238,6 +258,7 @@ type plannedEnd struct {
 	pause time.Duration // between two requests of a sidecar
 	at    time.Duration // when the leader ends, in a window
 	slow  time.Duration // that a write takes the leader from then on; 0 for none
+	late  time.Duration // that a write takes the leader once it says goodbye; 0 for none
 }
 
 func handOverUnder(t *testing.T, o plannedEnd) {
@@ -283,9 +304,16 @@ func handOverUnder(t *testing.T, o plannedEnd) {
 	if o.slow > 0 {
 		first.slow.Store(&slowness{turn: make(chan struct{}, 1), each: o.slow})
 	}
+	if o.late > 0 {
+		first.slow.Store(&slowness{each: o.late, from: first.present.Load().parting.Load})
+	}
 	s.lead(nil)
-	first.end()
-	time.Sleep(30 * time.Millisecond)
+	first.stop()
+	if err := <-first.stopped; err != nil {
+		t.Errorf("Start: %v", err)
+	}
+	running.Go(first.Close)
+	time.Sleep(max(30*time.Millisecond, o.late*5/6))
 	close(elected[1])
 	led := time.Now()
 	s.lead(next)

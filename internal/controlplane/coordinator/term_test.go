@@ -92,6 +92,71 @@ func TestStreamsThatDoNotEndDelayNoHandOver(t *testing.T) {
 	})
 }
 
+// TestALeaderServesWhileItWaitsForPromises: one sidecar makes none, and another comes meanwhile.
+func TestALeaderServesWhileItWaitsForPromises(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, 10, 60*limiter.Second)
+		l := lead(t, &memoryTerms{}, publishing(p))
+		join := func(name string) *sidecar {
+			return l.introduce(pod("shop", name), func(h *fleetpb.Hello) { h.Promises = true })
+		}
+		asked := func(s *sidecar) int64 {
+			for {
+				if r := s.recv().GetPromise(); r != nil {
+					return r.GetUntilMicros()
+				}
+			}
+		}
+		s := join("web-0")
+		s.config()
+		sleepToWindow(60*limiter.Second, s)
+		began := time.Now()
+		l.stop()
+		ends := began.Add(promiseTime + goodbyeTime).UnixMicro()
+		if got := asked(s); got != ends {
+			t.Errorf("asked to promise until %d, want %d", got, ends)
+		}
+		late := join("web-1")
+		if got := asked(late); got != ends {
+			t.Errorf("one that comes late is asked to promise until %d, want %d", got, ends)
+		}
+		time.Sleep(promiseTime - time.Millisecond)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
+			t.Errorf("reply = %v, want a unit", reply)
+		}
+		present := l.present.Load()
+		if err := <-l.stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		if took := time.Since(began); took < promiseTime || took > promiseTime+goodbyeTime {
+			t.Errorf("it stopped after %s", took)
+		}
+		if present.promises.Over(limiter.Instant(ends - 1)) || !present.promises.Over(limiter.Instant(ends)) {
+			t.Error("it serves longer than sidecars promise")
+		}
+		l.Close()
+		s.close()
+		late.close()
+	})
+}
+
+// TestALeaderGrantsNothingOnceThePromisesEnd, if it was suspended until then.
+func TestALeaderGrantsNothingOnceThePromisesEnd(t *testing.T) {
+	withOne(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, s *sidecar) {
+		p := l.policies.all[0]
+		ends := time.Now().Add(time.Second)
+		l.present.Load().promises.Ask(limiter.Instant(ends.UnixMicro()))
+		time.Sleep(time.Second - time.Microsecond)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
+			t.Errorf("before: %v, want a unit", reply)
+		}
+		time.Sleep(time.Microsecond)
+		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" {
+			t.Errorf("afterwards: %v, want an error", reply)
+		}
+	})
+}
+
 // sleepToWindow waits until a window begins, while the sidecars stay awake.
 func sleepToWindow(length limiter.Micros, awake ...*sidecar) {
 	window := time.Duration(length) * time.Microsecond

@@ -205,6 +205,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"The leader ends in order, and sidecars hear of that late", "They have promised before to begin no window that it serves, and begin none",
+			[]string{"internal/controlplane/coordinator:TestAFleetThatHearsOfAHandOverLateBeginsNothing", "internal/controlplane/coordinator:TestALeaderServesWhileItWaitsForPromises", "internal/controlplane/coordinator:TestALeaderGrantsNothingOnceThePromisesEnd", "internal/proof/explore/leaders:TestOnlySharesOfHoldersThatAreCutOffExceedALimit"},
+			"",
+		},
+		{
 			"The coordinator of a pool is reachable from some pods only", "The others end their requests before their share is given away",
 			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps the requests in flight at the backend within the limit when a process dies", torture + "cut sidecars off the controller"},
 			"",

@@ -207,6 +207,12 @@ func (r *Tracker) Ask(namespace string) *fleetpb.ToHolder {
 	} else {
 		r.promises.rounds = append(r.promises.rounds, round{until, map[string]*holderPromise{}})
 	}
+	return Request(now, until)
+}
+
+// Request is what has a sidecar promise, by a clock that shows now, to begin no window by itself that
+// begins before the instant until.
+func Request(now, until limiter.Instant) *fleetpb.ToHolder {
 	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Promise{
 		Promise: &fleetpb.PromiseRequest{NowMicros: int64(now), UntilMicros: int64(until)},
 	}}

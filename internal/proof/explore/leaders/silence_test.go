@@ -11,14 +11,17 @@ import (
 	"github.com/weir-dev/weir/pkg/twotier/account"
 )
 
-// A silence is a model: a leader that is slow and may crash, and two holders of one key with a limit of
-// two, who go on with their local shares by the production code. All clocks agree.
+// A silence is a model: a leader that is slow and may crash or hand over, and two holders of one key with a
+// limit of two, who go on with their local shares by the production code. All clocks agree. Nobody leads next.
 type silence struct {
-	slow     int64 // ticks within which a call is answered, or its holder learns that its stream ended
+	slow     int64 // ticks within which a call is answered, a promise made, or a holder learns that its stream ended
 	patience int64 // ticks that a holder waits for that before it may begin a window by itself
 	cuts     int   // streams that break although the leader goes on, at most
 	hasty    bool  // a holder may begin the window in which it lost its stream
 	forgiven bool  // the shares of holders that were cut off count beside the limit
+	orderly  bool  // the leader may hand over. Goodbyes come as late as they like, or never
+	hurried  bool  // it does not wait for promises
+	overruns bool  // it serves longer than until when holders have promised
 	spare    int64 // by how much the bound is lowered, to refute that it could be
 }
 
@@ -26,6 +29,7 @@ const (
 	silentWindow = 3 // ticks
 	silentFrom   = silentWindow - 1
 	silentUntil  = 3*silentWindow - 2
+	silentSpan   = 2 // ticks for which holders promise
 )
 
 var silentParams = limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 2, Window: silentWindow * tick}}}
@@ -34,6 +38,8 @@ var silentParams = limiter.Params{Generation: 1, Rates: []limiter.Rate{{Limit: 2
 type quiet struct {
 	tick     int64
 	crashed  bool
+	asked    int64 // tick at which the leader had holders promise; 0 for never
+	stopped  bool  // the leader grants nothing any more
 	cuts     int
 	state    limiter.State
 	holders  [2]listener
@@ -46,6 +52,8 @@ type listener struct {
 	hand   account.Balance
 	seen   limiter.Instant
 	local  account.LocalShare
+	begins account.LocalWindows
+	vowed  bool
 	lost   int64 // local instant at which it lost its stream last
 	down   bool  // it has no stream
 	calls  bool
@@ -84,14 +92,14 @@ func (s silence) model() explore.Model[quiet, string] {
 // encode appends all in which states may differ. What was admitted of windows that are over was judged.
 func (q *quiet) encode(b []byte) []byte {
 	e, w, now := encoder{b: b}, windowOf(q.now()), monoOf(q.tick)
-	e.add(q.tick, boolean(q.crashed), int64(q.cuts), q.admitted[w], q.forgiven[w], int64(q.state.N))
+	e.add(q.tick, boolean(q.crashed), q.asked, boolean(q.stopped), int64(q.cuts), q.admitted[w], q.forgiven[w], int64(q.state.N))
 	for _, m := range q.state.Slice() {
 		e.add(m.Index, m.Used)
 	}
 	parts := make([][]byte, len(q.holders)) // they are alike
 	for n := range q.holders {
 		h, part := &q.holders[n], encoder{}
-		part.add(boolean(h.down), boolean(h.cutOff), boolean(windowOf(h.seen) == w), boolean(h.lost != account.Past && h.lost/monoOf(silentWindow) == w))
+		part.add(boolean(h.down), boolean(h.vowed), boolean(h.cutOff), boolean(windowOf(h.seen) == w), boolean(h.lost != account.Past && h.lost/monoOf(silentWindow) == w))
 		part.add(h.hand.Front.Held(now), boolean(h.local.Covers(q.clock(), now)), boolean(h.calls))
 		if h.hand.Front.Held(now) > 0 {
 			part.add(h.hand.Front.Deadline)
@@ -109,7 +117,10 @@ func (s silence) next(q quiet) iter.Seq2[string, quiet] {
 	return func(yield func(string, quiet) bool) {
 		open := true
 		emit := func(what string, v quiet) { open = open && yield(what, v) }
-		if q.tick < silentUntil && !slices.ContainsFunc(q.holders[:], func(h listener) bool { return h.calls && q.tick-h.sent >= s.slow }) {
+		overdue := func(h listener) bool {
+			return s.serves(&q) && (h.calls && q.tick-h.sent >= s.slow || q.asked > 0 && !h.vowed && !h.down && !s.hurried && q.tick-q.asked >= s.slow)
+		}
+		if q.tick < silentUntil && !slices.ContainsFunc(q.holders[:], overdue) {
 			v := q
 			v.tick++
 			emit("a tick passes", v)
@@ -119,6 +130,7 @@ func (s silence) next(q quiet) iter.Seq2[string, quiet] {
 			v.crashed = true
 			emit("the leader crashes", v)
 		}
+		s.end(q, emit)
 		for n := range q.holders {
 			s.ask(q, n, emit)
 			s.answer(q, n, emit)
@@ -152,7 +164,7 @@ func (s silence) ask(q quiet, n int, emit func(string, quiet)) {
 // alone has a holder decide a request by its local share.
 func (s silence) alone(q quiet, n int, emit func(string, quiet)) {
 	h, now := &q.holders[n], monoOf(q.tick)
-	v := account.StoreTime{Clock: q.clock(), Seen: h.seen, Swapped: h.lost}
+	v := account.StoreTime{Clock: q.clock(), Seen: h.seen, Swapped: h.lost, Promised: h.begins.Promised()}
 	if s.hasty {
 		v.Swapped = account.Past
 	}
@@ -162,6 +174,7 @@ func (s silence) alone(q quiet, n int, emit func(string, quiet)) {
 		return
 	}
 	h.local = local
+	h.begins, _ = h.begins.Begin(v, silentParams, now)
 	w := windowOf(q.now())
 	if q.admitted[w]++; !begun && h.cutOff {
 		q.forgiven[w] += res.Share
@@ -169,12 +182,45 @@ func (s silence) alone(q quiet, n int, emit func(string, quiet)) {
 	emit(fmt.Sprintf("holder %d serves by itself", n), q)
 }
 
+// serves reports whether the leader does, unless it has crashed.
+func (s silence) serves(q *quiet) bool {
+	return !q.stopped && (s.overruns || q.asked == 0 || q.tick < q.asked+silentSpan)
+}
+
+// end has the leader hand over, or prepare that.
+func (s silence) end(q quiet, emit func(string, quiet)) {
+	switch {
+	case !s.orderly || q.crashed || q.stopped:
+		return
+	case q.asked == 0:
+		v := q
+		v.asked = q.tick
+		emit("the leader asks for promises", v)
+		return
+	case s.hurried || !slices.ContainsFunc(q.holders[:], func(h listener) bool { return !h.vowed }):
+		v := q
+		v.stopped = true
+		emit("the leader stops", v)
+	}
+	asked := epoch.Add(limiter.Micros(q.asked) * tick)
+	for n := range q.holders {
+		v := q
+		h := &v.holders[n]
+		if h.vowed || h.down {
+			continue
+		}
+		h.begins, _, h.vowed = h.begins.Promise(q.clock(), asked, asked.Add(silentSpan*tick), monoOf(q.tick))
+		emit(fmt.Sprintf("holder %d promises", n), v)
+	}
+}
+
 // answer has the leader decide a holder's call, or the holder hear of that.
 func (s silence) answer(q quiet, n int, emit func(string, quiet)) {
 	h, now := &q.holders[n], monoOf(q.tick)
 	switch {
 	case !h.calls:
-	case h.reply.Now == 0 && !q.crashed:
+	case h.reply.Now == 0 && (q.crashed || !s.serves(&q)):
+	case h.reply.Now == 0:
 		q.state, h.reply = silentParams.Step(q.state, q.now(), limiter.Command{Op: limiter.Take, Min: 1, Want: 1})
 		emit(fmt.Sprintf("the leader decides for holder %d", n), q)
 	case h.reply.Now != 0:
@@ -193,11 +239,11 @@ func (s silence) answer(q quiet, n int, emit func(string, quiet)) {
 func (s silence) part(q quiet, n int, emit func(string, quiet)) {
 	h := &q.holders[n]
 	switch {
-	case h.down && !q.crashed:
+	case h.down && !q.crashed && !q.stopped:
 		h.down = false
 		emit(fmt.Sprintf("holder %d is back", n), q)
-	case !h.down && (q.crashed || q.cuts < s.cuts):
-		if !q.crashed {
+	case !h.down && (q.crashed || q.stopped || q.cuts < s.cuts):
+		if !q.crashed && !q.stopped {
 			q.cuts++
 			h.cutOff = true
 		}
@@ -229,6 +275,7 @@ var silences = []struct {
 	{"answers, and the end of a stream, come while holders wait", silence{slow: 1, patience: 2}, 3128, 6},
 	{"they come later", silence{slow: silentUntil, patience: 2, forgiven: true}, 26432, 6},
 	{"a stream breaks although the leader goes on", silence{slow: 1, patience: 2, cuts: 1, forgiven: true}, 20518, 6},
+	{"the leader hands over", silence{slow: 1, patience: 2, orderly: true}, 65597, 6},
 }
 
 // brokenSilences admit more than the limit, in so many steps at least.
@@ -240,6 +287,8 @@ var brokenSilences = []struct {
 	{"a holder waits longer than an answer, or the end of its stream, takes", silence{slow: 1, patience: 1}, 11},
 	{"no window is begun that was open when the stream was lost", silence{slow: 1, patience: 2, hasty: true}, 12},
 	{"the shares of holders that wait in vain count beside the limit", silence{slow: silentUntil, patience: 2}, 12},
+	{"a leader hands over when all have promised", silence{slow: 1, patience: 2, orderly: true, hurried: true}, 14},
+	{"a leader serves nothing from when the promises end", silence{slow: 1, patience: 2, orderly: true, overruns: true}, 19},
 	{"the share of a holder whose stream breaks counts beside the limit", silence{slow: 1, patience: 2, cuts: 1}, 11},
 }
 
