@@ -138,12 +138,12 @@ func (c *Client) Run(ctx context.Context, h Handler) {
 		if welcomed || moves {
 			pause.reset()
 		}
-		pause.longest = longestPause
+		longest := longestPause
 		waits := c.waiting() > 0 // one of the replicas is about to lead, and that is soonest known there
 		if waits {
-			pause.longest = longestBeside
+			longest = longestBeside
 		}
-		next := pause.next()
+		next := pause.next(longest, err)
 		if moves && waits {
 			next = twotier.MoveTime
 		}
@@ -181,10 +181,10 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	l.ended, l.late = c.ended, c.answeredLate
 	l.replicas = func(addresses []string) { c.await(ctx, addresses) }
 	welcome, err := l.greet(c.hello(h))
-	if err == nil {
-		err = c.follow(welcome.GetTerm())
-	}
 	if err != nil {
+		return false, unserved(err)
+	}
+	if err := c.follow(welcome.GetTerm()); err != nil {
 		return false, err
 	}
 	if !c.connected(l) {

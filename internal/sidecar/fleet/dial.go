@@ -1,21 +1,25 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/policy"
@@ -40,33 +44,48 @@ type way struct {
 // resolved again and a stale connection is never used twice.
 type dialer struct {
 	options []grpc.DialOption
+	dial    func(ctx context.Context, address string) (net.Conn, error)
 }
+
+// errCrowded is why there is no stream from a controller that was reached and did not let this sidecar
+// in: it has more to do than it can. It is not the only cause.
+var errCrowded = errors.New("the controller may be crowded")
 
 func newDialer(cfg Config) (dialer, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(cfg.CABundle) {
 		return dialer{}, errors.New("the CA bundle holds no PEM certificate")
 	}
-	var dial []grpc.DialOption
-	if cfg.Dial != nil {
-		dial = append(dial, grpc.WithContextDialer(cfg.Dial))
+	dial := cfg.Dial
+	if dial == nil {
+		dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
 	}
-	return dialer{options: append(dial,
+	return dialer{dial: dial, options: []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			RootCAs: roots, ServerName: cfg.ServerName, MinVersion: tls.VersionTLS13,
 		})),
 		grpc.WithPerRPCCredentials(tokenFile(cfg.TokenFile)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize+1<<20)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize + 1<<20)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
-	)}, nil
+	}}, nil
 }
 
-// open opens a stream to an address, host:port.
+// open opens a stream to an address, host:port. The error is errCrowded where something listens there.
 func (d dialer) open(ctx context.Context, address string) (*way, error) {
-	conn, err := grpc.NewClient("dns:///"+address, d.options...)
+	var reached atomic.Bool
+	dial := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := d.dial(ctx, address)
+		if err == nil {
+			reached.Store(true)
+		}
+		return conn, err
+	})
+	conn, err := grpc.NewClient("dns:///"+address, append(slices.Clip(d.options), dial)...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +97,9 @@ func (d dialer) open(ctx context.Context, address string) (*way, error) {
 	stream, err := fleetpb.NewFleetClient(conn).Connect(ctx)
 	if err != nil {
 		end()
+		if reached.Load() {
+			err = crowded{err}
+		}
 		return nil, err
 	}
 	return &way{Fleet_ConnectClient: stream, address: address, end: end}, nil
@@ -99,28 +121,53 @@ func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]st
 // RequireTransportSecurity keeps the token off connections without TLS.
 func (tokenFile) RequireTransportSecurity() bool { return true }
 
-// A backoff says how long to wait before the next attempt: longer after every
-// failure, and at random so that a fleet does not return in step.
-type backoff struct {
-	failures int
-	longest  time.Duration // 0: longestPause
+// crowded is an error that is errCrowded, too.
+type crowded struct{ error }
+
+// Unwrap is what errors.Is looks for.
+func (c crowded) Unwrap() []error { return []error{c.error, errCrowded} }
+
+// GRPCStatus is what status.Convert looks for.
+func (c crowded) GRPCStatus() *status.Status { return status.Convert(c.error) }
+
+// unserved returns the error of a stream that was opened, and then not served: errCrowded where the controller
+// has no room or did not answer in time.
+func unserved(err error) error {
+	switch status.Code(err) { //nolint:exhaustive // others say that it does not lead, or what is wrong with this sidecar
+	case codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
+		return crowded{err}
+	default:
+		return err
+	}
 }
 
-// The longest pause is short: a new leader waits only a limited time before it takes
-// every sidecar that can come back to be back.
+// A backoff says how long to wait before the next attempt: longer after every
+// failure, and at random so that a fleet does not return in step.
+type backoff struct{ failures int }
+
 const (
-	firstPause   = 200 * time.Millisecond
+	firstPause = 200 * time.Millisecond
+	// longestPause is the longest pause while nothing listens: to ask for that costs nobody much.
 	longestPause = time.Second
 	// longestBeside is the longest pause of a client that waits at a replica. A fleet that asks
 	// the address of the leader each second has most of its sidecars begin a handshake with the
 	// next one just as that leads, which serves them over the streams that wait.
 	longestBeside = 3 * time.Second
+	// longestCrowded is the longest pause after a controller was reached that did not let this sidecar in. It
+	// spreads the attempts of a fleet that is larger than what a controller can take at once. If these
+	// came more often, they would take all the processor time that the handshakes need.
+	longestCrowded = 10 * time.Second
 )
 
 func (b *backoff) reset() { b.failures = 0 }
 
-func (b *backoff) next() time.Duration {
-	pause := min(firstPause<<min(b.failures, 16), cmp.Or(b.longest, longestPause))
+// next returns the pause after a failure with the error. It is not longer than longest, unless the controller
+// may be crowded.
+func (b *backoff) next(longest time.Duration, err error) time.Duration {
+	if errors.Is(err, errCrowded) {
+		longest = longestCrowded
+	}
+	pause := min(firstPause<<min(b.failures, 16), longest)
 	b.failures++
 	return pause/2 + rand.N(pause/2)
 }

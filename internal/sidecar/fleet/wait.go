@@ -54,8 +54,9 @@ func (c *Client) await(ctx context.Context, addresses []string) {
 
 // keepWaiting waits at an address until the replica leads or the wait is stopped.
 func (c *Client) keepWaiting(ctx context.Context, w *wait, address string) {
-	pause := backoff{longest: longestWaitPause}
-	for next := rand.N(spread); ; next = pause.next() {
+	var pause backoff
+	next := rand.N(spread)
+	for {
 		select {
 		case <-time.After(next):
 		case <-w.stopped:
@@ -73,6 +74,7 @@ func (c *Client) keepWaiting(ctx context.Context, w *wait, address string) {
 		if waited && err != nil {
 			pause.reset()
 		}
+		next = pause.next(longestWaitPause, err)
 	}
 }
 
@@ -167,7 +169,7 @@ func (w *way) await(waits func()) (waited bool, err error) {
 		return false, err
 	}
 	if _, err := w.Header(); err != nil {
-		return false, err
+		return false, unserved(err)
 	}
 	late.Stop()
 	waits()
