@@ -201,6 +201,20 @@ func withOne(t *testing.T, p policy.Policy, f func(t *testing.T, l *leader, s *s
 // falsify the request.
 func (s *sidecar) lease(p policy.Policy, limit policy.Limit, change ...func(*fleetpb.LeaseRequest)) *fleetpb.LeaseReply {
 	s.t.Helper()
+	s.send(s.leaseRequest(p, limit, change...))
+	for {
+		m := s.recv()
+		if reply := m.GetLease(); reply != nil {
+			return reply
+		}
+		if m.GetHolders() == nil && m.GetConfig() == nil {
+			s.t.Fatalf("got %v, want a lease", m)
+		}
+	}
+}
+
+// leaseRequest returns what asks for that.
+func (s *sidecar) leaseRequest(p policy.Policy, limit policy.Limit, change ...func(*fleetpb.LeaseRequest)) *fleetpb.FromHolder {
 	s.next++
 	request := &fleetpb.LeaseRequest{
 		Id: s.next, Key: &fleetpb.Key{Namespace: p.Namespace, Policy: p.Name, Limit: limit.Name},
@@ -212,16 +226,7 @@ func (s *sidecar) lease(p policy.Policy, limit policy.Limit, change ...func(*fle
 	for _, c := range change {
 		c(request)
 	}
-	s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: request}})
-	for {
-		m := s.recv()
-		if reply := m.GetLease(); reply != nil {
-			return reply
-		}
-		if m.GetHolders() == nil && m.GetConfig() == nil {
-			s.t.Fatalf("got %v, want a lease", m)
-		}
-	}
+	return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Lease{Lease: request}}
 }
 
 // giveBack returns units of the windows that granted them of a limit of 10 a second.

@@ -57,11 +57,12 @@ func (t *term) arrived(s *session) {
 // dismiss takes a session off, and reports whether it was its pod's. The holder has left in
 // order, or may go on by itself.
 func (t *term) dismiss(s *session, left bool) bool {
-	t.promises.Leave(s)
 	t.roll.RLock()
 	defer t.roll.RUnlock()
+	own := t.sessions.remove(s)
+	t.promises.Leave(s) // afterwards, see askLast
 	switch {
-	case !t.sessions.remove(s):
+	case !own:
 		return false
 	case left:
 		t.absences.Leave(s.PodUID)
@@ -269,7 +270,12 @@ func (t *term) askLast(s *session) {
 	if !s.promises {
 		return
 	}
-	if until := t.promises.Join(s); until != 0 {
+	until := t.promises.Join(s)
+	switch {
+	case until == 0:
+	case t.sessions.of(s.PodUID) != s: // it may have left before it joined
+		t.promises.Leave(s)
+	default:
 		s.push(absence.Request(t.clock.Now(), until))
 	}
 }

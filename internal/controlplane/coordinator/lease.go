@@ -62,7 +62,7 @@ func (t *term) serveLease(ctx context.Context, s *session, r *fleetpb.LeaseReque
 			defer s.parts.Answered()
 		}
 		reply, malformed := t.lease(ctx, limit, err, r)
-		if reply.GetError() != "" && t.parting.Load() {
+		if reply.GetError() != "" && (t.parting.Load() || t.promises.Over(t.clock.Now())) {
 			return // the good-bye that follows has it be asked of the next leader
 		}
 		message := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Lease{Lease: reply}}

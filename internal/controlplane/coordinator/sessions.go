@@ -121,9 +121,10 @@ func (ss *sessions) all() []*session {
 	return slices.Collect(maps.Values(ss.byPod))
 }
 
+// promiseTimes are how long a leader that ends waits for promises, one after the other, while it serves all.
+var promiseTimes = [...]time.Duration{250 * time.Millisecond, 1750 * time.Millisecond}
+
 const (
-	// promiseTime is how long a leader that ends waits for promises, while it serves all.
-	promiseTime = 2 * time.Second
 	// partAtOnce is how many holders are said goodbye to at the same time, partStep how long they
 	// may take to go, and goodbyeTime how long all may.
 	partAtOnce  = 16

@@ -213,20 +213,30 @@ func (t *term) stepDown(part context.CancelFunc) {
 
 // awaitPromises has all holders promise to begin no window by themselves that this leader serves until it has said
 // goodbye, and waits for that while all are served: a holder that hears the goodbye late would begin a window
-// that was granted to others.
+// that was granted to others. They are asked for little first, since a window that they may not begin is lost to
+// them if nobody leads, and again where that is not enough.
 func (t *term) awaitPromises() {
-	if !t.leads() {
-		return
+	for _, wait := range promiseTimes {
+		if !t.leads() {
+			return
+		}
+		left := t.awaitPromise(wait)
+		if left == 0 {
+			return
+		}
+		t.log.Info("sidecars have not promised yet to begin no window on their local shares", "sidecars", left, "waited", wait.String())
 	}
-	t.promises.Ask(t.clock.Now().Add(limiter.Micros((promiseTime + goodbyeTime) / time.Microsecond)))
+}
+
+// awaitPromise does that once. It returns how many have not promised.
+func (t *term) awaitPromise(wait time.Duration) (left int) {
+	t.promises.Ask(t.clock.Now().Add(limiter.Micros((wait + goodbyeTime) / time.Microsecond)))
 	for _, s := range t.sessions.all() {
 		t.askLast(s)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), promiseTime)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	if left := t.promises.Wait(ctx); left > 0 {
-		t.log.Info("handing over although sidecars have promised nothing; they may begin windows on their local shares", "sidecars", left)
-	}
+	return t.promises.Wait(ctx)
 }
 
 // end records what the successor needs. When that fails, the successor finds what

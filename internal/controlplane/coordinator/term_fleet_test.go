@@ -344,6 +344,54 @@ func handOverUnder(t *testing.T, o plannedEnd) {
 	}
 }
 
+// TestAPromiseOfAHandOverEndsSoon: nobody leads for long after a leader ended in order, shortly before a window
+// begins. Sidecars begin that window on their shares, as after a crash.
+func TestAPromiseOfAHandOverEndsSoon(t *testing.T) {
+	const n, window, before, limit = 5, 10 * limiter.Second, 800 * time.Millisecond, 100
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		p := limited("shop", 1, limit, window)
+		p.OnStoreUnavailable = policy.LocalShare
+		s, replicas, _, ids := newSite(t, p, n)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		var fleet []*enforcer
+		for _, id := range ids {
+			e := s.newEnforcer(t, id, p, dir)
+			fleet = append(fleet, e)
+			defer e.engine.Close(context.Background())
+			running.Go(func() { e.client.Run(ctx, e) })
+		}
+		time.Sleep(authenticationTime)
+		sleepToWindow(window)
+		admit := func() (admitted int64) {
+			for _, e := range fleet {
+				for range limit {
+					d, err := e.engine.Acquire(ctx, twotier.Request{Cost: 1})
+					if err == nil && d.Allowed {
+						admitted++
+					}
+				}
+			}
+			return admitted
+		}
+		if got := admit(); got != limit {
+			t.Errorf("%d of %d are admitted while the leader serves", got, limit)
+		}
+		time.Sleep(time.Duration(window)*time.Microsecond - before)
+		s.lead(nil)
+		replicas[0].end()
+		sleepToWindow(window)
+		time.Sleep(twotier.MoveTime)
+		if got := admit(); got != limit {
+			t.Errorf("%d of %d are admitted by shares of a window that no leader served", got, limit)
+		}
+		stop()
+		running.Wait()
+		replicas[1].end()
+	})
+}
+
 // TestAFleetThatWaitsSeldomLooksForTheLeader: while nobody leads, it waits at the replica that
 // leads next. If it looked for the leader all the time, too, most of it would be about to connect
 // when that leads.

@@ -97,30 +97,23 @@ func TestALeaderServesWhileItWaitsForPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := limited("shop", 1, 10, 60*limiter.Second)
 		l := lead(t, &memoryTerms{}, publishing(p))
-		join := func(name string) *sidecar {
-			return l.introduce(pod("shop", name), func(h *fleetpb.Hello) { h.Promises = true })
-		}
-		asked := func(s *sidecar) int64 {
-			for {
-				if r := s.recv().GetPromise(); r != nil {
-					return r.GetUntilMicros()
-				}
-			}
-		}
-		s := join("web-0")
+		s := l.promising("web-0")
 		s.config()
 		sleepToWindow(60*limiter.Second, s)
 		began := time.Now()
 		l.stop()
-		ends := began.Add(promiseTime + goodbyeTime).UnixMicro()
-		if got := asked(s); got != ends {
-			t.Errorf("asked to promise until %d, want %d", got, ends)
+		ask := func(s *sidecar, wait time.Duration) {
+			t.Helper()
+			if got, want := s.asked(), time.Now().Add(wait+goodbyeTime).UnixMicro(); got != want {
+				t.Errorf("asked to promise until %d, want %d", got, want)
+			}
 		}
-		late := join("web-1")
-		if got := asked(late); got != ends {
-			t.Errorf("one that comes late is asked to promise until %d, want %d", got, ends)
-		}
-		time.Sleep(promiseTime - time.Millisecond)
+		ask(s, promiseTimes[0])
+		time.Sleep(promiseTimes[0])
+		ask(s, promiseTimes[1])
+		late := l.promising("web-1")
+		ask(late, promiseTimes[1])
+		time.Sleep(promiseTimes[1] - time.Millisecond)
 		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
 			t.Errorf("reply = %v, want a unit", reply)
 		}
@@ -128,10 +121,12 @@ func TestALeaderServesWhileItWaitsForPromises(t *testing.T) {
 		if err := <-l.stopped; err != nil {
 			t.Errorf("Start: %v", err)
 		}
-		if took := time.Since(began); took < promiseTime || took > promiseTime+goodbyeTime {
+		longest := promiseTimes[0] + promiseTimes[1]
+		if took := time.Since(began); took < longest || took > longest+goodbyeTime {
 			t.Errorf("it stopped after %s", took)
 		}
-		if present.promises.Over(limiter.Instant(ends - 1)) || !present.promises.Over(limiter.Instant(ends)) {
+		ends := limiter.Instant(began.Add(longest + goodbyeTime).UnixMicro())
+		if present.promises.Over(ends-1) || !present.promises.Over(ends) {
 			t.Error("it serves longer than sidecars promise")
 		}
 		l.Close()
@@ -140,19 +135,65 @@ func TestALeaderServesWhileItWaitsForPromises(t *testing.T) {
 	})
 }
 
+// TestALeaderWaitsForNobodyWhoHasLeft: a sidecar that makes no promise leaves before it is asked, or afterwards.
+func TestALeaderWaitsForNobodyWhoHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		s, early := l.promising("web-0"), l.promising("web-1")
+		synctest.Wait()
+		present := l.present.Load()
+		gone := present.sessions.of("web-1-uid")
+		early.close()
+		time.Sleep(time.Second)
+		l.stop()
+		synctest.Wait()
+		present.askLast(gone) // who was still listed
+		leaves := time.Now().Add(promiseTimes[0] / 2)
+		time.Sleep(time.Until(leaves))
+		s.close()
+		if err := <-l.stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		if late := time.Since(leaves); late > goodbyeTime {
+			t.Errorf("it stopped %s after the last sidecar left", late)
+		}
+		l.Close()
+	})
+}
+
+// promising opens a session of a sidecar that promises what it is asked for.
+func (l *leader) promising(name string) *sidecar {
+	l.t.Helper()
+	return l.introduce(pod("shop", name), func(h *fleetpb.Hello) { h.Promises = true })
+}
+
+// asked returns until when the sidecar is asked to promise next.
+func (s *sidecar) asked() int64 {
+	for {
+		if r := s.recv().GetPromise(); r != nil {
+			return r.GetUntilMicros()
+		}
+	}
+}
+
 // TestALeaderGrantsNothingOnceThePromisesEnd, if it was suspended until then.
 func TestALeaderGrantsNothingOnceThePromisesEnd(t *testing.T) {
 	withOne(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, s *sidecar) {
-		p := l.policies.all[0]
+		p, present := l.policies.all[0], l.present.Load()
 		ends := time.Now().Add(time.Second)
-		l.present.Load().promises.Ask(limiter.Instant(ends.UnixMicro()))
+		present.promises.Ask(limiter.Instant(ends.UnixMicro()))
 		time.Sleep(time.Second - time.Microsecond)
 		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 1 {
 			t.Errorf("before: %v, want a unit", reply)
 		}
 		time.Sleep(time.Microsecond)
-		if reply := s.lease(p, p.Limits[0]); reply.GetGranted() != 0 || reply.GetError() == "" {
-			t.Errorf("afterwards: %v, want an error", reply)
+		go func() {
+			time.Sleep(time.Second)
+			present.sessions.part("over")
+		}()
+		s.send(s.leaseRequest(p, p.Limits[0]))
+		if m := s.recv(); m.GetGoodbye() == nil {
+			t.Errorf("afterwards: %v, want no answer, and good-bye", m)
 		}
 	})
 }

@@ -77,7 +77,7 @@ var (
 	roundTrips = prometheus.NewDesc("weir_store_round_trips_total",
 		"Calls to the store.", limitLabels, nil)
 	promised = prometheus.NewDesc("weir_promised_refusals_total",
-		"Requests refused that the local share had room for, because the sidecar had promised a new leader to begin no window by itself.", limitLabels, nil)
+		"Requests refused that the local share had room for, because the sidecar had promised a leader to begin no window by itself.", limitLabels, nil)
 	storeUp = prometheus.NewDesc("weir_store_up",
 		"1 while the limit's store is thought reachable.", limitLabels, nil)
 	activeKeys = prometheus.NewDesc("weir_active_keys",

@@ -100,7 +100,7 @@ weir_lease_credits{limit="all",namespace="shop",policy="checkout"} 7
 # HELP weir_limit_info 1 for each limit in force, with how it works; budget names the FederatedBudget that it draws from.
 # TYPE weir_limit_info gauge
 weir_limit_info{algorithm="FixedWindow",budget="",consistency="Strict",limit="all",mode="Enforce",namespace="shop",policy="checkout"} 1
-# HELP weir_promised_refusals_total Requests refused that the local share had room for, because the sidecar had promised a new leader to begin no window by itself.
+# HELP weir_promised_refusals_total Requests refused that the local share had room for, because the sidecar had promised a leader to begin no window by itself.
 # TYPE weir_promised_refusals_total counter
 weir_promised_refusals_total{limit="all",namespace="shop",policy="checkout"} 5
 # HELP weir_store_round_trips_total Calls to the store.

@@ -20,7 +20,8 @@ type Promises[H comparable] struct {
 }
 
 // Ask has each holder that joins from now on promise to begin no window by itself that begins before the
-// instant until. The leader serves nothing from that instant on. Call it once.
+// instant until. The leader serves nothing from that instant on. It may ask again for more; promises of
+// before do not count then.
 func (p *Promises[H]) Ask(until limiter.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +63,7 @@ func (p *Promises[H]) drop(h H) {
 }
 
 // Wait blocks until all have promised or left that have joined, or ctx is done. It returns how many
-// have not. Call it once.
+// have not. Only one caller waits at a time.
 func (p *Promises[H]) Wait(ctx context.Context) (left int) {
 	p.mu.Lock()
 	if len(p.left) == 0 {

@@ -60,6 +60,30 @@ func TestALeaderWaitsForThePromisesOfThoseThatAreThere(t *testing.T) {
 	}
 }
 
+// TestPromisesAreAskedForAgain: those of before are too short.
+func TestPromisesAreAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(Promises[string])
+		wait := func(until limiter.Instant, do func()) int {
+			p.Ask(until)
+			p.Join("a")
+			do()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return p.Wait(ctx)
+		}
+		if got := wait(7, func() { p.Make("a", 6) }); got != 1 {
+			t.Errorf("%d have not promised, want 1", got)
+		}
+		if got := wait(9, func() { p.Make("a", 7) }); got != 1 || p.Over(8) || !p.Over(9) {
+			t.Errorf("%d have not promised, want 1; over at 8: %t, at 9: %t", got, p.Over(8), p.Over(9))
+		}
+		if got := wait(11, func() { p.Make("a", 11) }); got != 0 {
+			t.Errorf("%d have not promised, want none", got)
+		}
+	})
+}
+
 func TestNothingIsServedFromTheEndOfPromisesOn(t *testing.T) {
 	p := new(Promises[string])
 	if p.Join("a") != 0 || p.Wait(t.Context()) != 0 || p.Over(limiter.MaxInstant) {

@@ -197,7 +197,7 @@ func (s silence) end(q quiet, emit func(string, quiet)) {
 		v.asked = q.tick
 		emit("the leader asks for promises", v)
 		return
-	case s.hurried || !slices.ContainsFunc(q.holders[:], func(h listener) bool { return !h.vowed }):
+	case s.hurried || !slices.ContainsFunc(q.holders[:], func(h listener) bool { return !h.vowed && !h.down }):
 		v := q
 		v.stopped = true
 		emit("the leader stops", v)
@@ -276,6 +276,7 @@ var silences = []struct {
 	{"they come later", silence{slow: silentUntil, patience: 2, forgiven: true}, 26432, 6},
 	{"a stream breaks although the leader goes on", silence{slow: 1, patience: 2, cuts: 1, forgiven: true}, 20518, 6},
 	{"the leader hands over", silence{slow: 1, patience: 2, orderly: true}, 65597, 6},
+	{"the leader hands over, and a stream breaks before", silence{slow: 1, patience: 2, orderly: true, cuts: 1, forgiven: true}, 350795, 6},
 }
 
 // brokenSilences admit more than the limit, in so many steps at least.
