@@ -121,8 +121,20 @@ func (ss *sessions) all() []*session {
 	return slices.Collect(maps.Values(ss.byPod))
 }
 
-// promiseTimes are how long a leader that ends waits for promises, one after the other, while it serves all.
-var promiseTimes = [...]time.Duration{250 * time.Millisecond, 1750 * time.Millisecond}
+const (
+	// promiseTime is how long a leader that ends waits for promises first, promiseEach how much longer for each
+	// holder, and promiseMost how long at most. promiseAgain is how long it waits when it has asked again. All
+	// are served meanwhile.
+	promiseTime  = 250 * time.Millisecond
+	promiseEach  = 200 * time.Microsecond
+	promiseMost  = time.Second
+	promiseAgain = 1500 * time.Millisecond
+)
+
+// promiseTimeOf returns how long a leader waits first for the promises of n holders.
+func promiseTimeOf(n int) time.Duration {
+	return min(promiseTime+time.Duration(n)*promiseEach, promiseMost)
+}
 
 const (
 	// partAtOnce is how many holders are said goodbye to at the same time, partStep how long they

@@ -216,7 +216,7 @@ func (t *term) stepDown(part context.CancelFunc) {
 // that was granted to others. They are asked for little first, since a window that they may not begin is lost to
 // them if nobody leads, and again where that is not enough.
 func (t *term) awaitPromises() {
-	for _, wait := range promiseTimes {
+	for _, wait := range []time.Duration{promiseTimeOf(t.sessions.len()), promiseAgain} {
 		if !t.leads() {
 			return
 		}
