@@ -156,8 +156,8 @@ func (t *term) apply(ctx context.Context, limit *published, r *fleetpb.LeaseRequ
 		return limiter.Result{}, t.ofLimit(limit, err)
 	}
 	// Leadership is looked at after the grant was made: if it is held now, it was
-	// held then, however long this process was suspended in between. So is what holders
-	// have promised.
+	// held then, however long this process was suspended in between. The promises of
+	// holders count the same way.
 	if now := t.clock.Now(); !t.covers(now) || t.promises.Over(now) {
 		return limiter.Result{}, unavailable("term %d may have ended", t.number)
 	}

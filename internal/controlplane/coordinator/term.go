@@ -217,7 +217,7 @@ func (t *term) stepDown(part context.CancelFunc) {
 // them if nobody leads, and again where that is not enough.
 func (t *term) awaitPromises() {
 	for _, wait := range []time.Duration{promiseTimeOf(t.sessions.len()), promiseAgain} {
-		if !t.leads() {
+		if !t.leads() || t.promises.Over(t.clock.Now()) { // it may be suspended at any time
 			return
 		}
 		left := t.awaitPromise(wait)

@@ -241,8 +241,8 @@ func TestAFleetIsServedUntilItHearsOfAHandOver(t *testing.T) {
 	})
 }
 
-// TestAFleetThatHearsOfAHandOverLateBeginsNothing: a leader ends early in a window of which most sidecars have
-// no lease yet. Its goodbyes come after the next one leads, and so late that sidecars take it for lost.
+// TestAFleetThatHearsOfAHandOverLateBeginsNothing: a leader ends early in a window, for which most sidecars
+// have no lease yet. Its goodbyes come after the next one leads, and so late that sidecars take it for lost.
 func TestAFleetThatHearsOfAHandOverLateBeginsNothing(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

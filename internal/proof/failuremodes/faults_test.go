@@ -205,7 +205,7 @@ var groups = []struct {
 			"",
 		},
 		{
-			"The leader ends in order, and sidecars hear of that late", "They have promised before to begin no window that it serves, and begin none",
+			"The leader ends in order, and sidecars hear of that late", "Those that have promised before to begin no window that it serves begin none",
 			[]string{"internal/controlplane/coordinator:TestAFleetThatHearsOfAHandOverLateBeginsNothing", "internal/controlplane/coordinator:TestALeaderServesWhileItWaitsForPromises", "internal/controlplane/coordinator:TestALeaderGrantsNothingOnceThePromisesEnd", "internal/proof/explore/leaders:TestOnlySharesOfHoldersThatAreCutOffExceedALimit"},
 			"",
 		},

@@ -47,8 +47,8 @@ type dialer struct {
 	dial    func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// errCrowded is why there is no stream from a controller that was reached and did not let this sidecar
-// in: it has more to do than it can. It is not the only cause.
+// errCrowded says that a controller was reached and did not let this sidecar in. Most likely it has too
+// much to do.
 var errCrowded = errors.New("the controller may be crowded")
 
 func newDialer(cfg Config) (dialer, error) {
@@ -59,7 +59,7 @@ func newDialer(cfg Config) (dialer, error) {
 	dial := cfg.Dial
 	if dial == nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", address)
+			return (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", address) // that of gRPC is enough
 		}
 	}
 	return dialer{dial: dial, options: []grpc.DialOption{
@@ -80,9 +80,7 @@ func (d dialer) open(ctx context.Context, address string) (*way, error) {
 	var reached atomic.Bool
 	dial := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := d.dial(ctx, address)
-		if err == nil {
-			reached.Store(true)
-		}
+		reached.Store(err == nil)
 		return conn, err
 	})
 	conn, err := grpc.NewClient("dns:///"+address, append(slices.Clip(d.options), dial)...)
@@ -143,11 +141,14 @@ func unserved(err error) error {
 
 // A backoff says how long to wait before the next attempt: longer after every
 // failure, and at random so that a fleet does not return in step.
-type backoff struct{ failures int }
+type backoff struct {
+	failures int
+	crowded  int // of them, the last ones in a row that were errCrowded
+}
 
 const (
 	firstPause = 200 * time.Millisecond
-	// longestPause is the longest pause while nothing listens: to ask for that costs nobody much.
+	// longestPause is the longest pause while nothing listens. Such an attempt costs little.
 	longestPause = time.Second
 	// longestBeside is the longest pause of a client that waits at a replica. A fleet that asks
 	// the address of the leader each second has most of its sidecars begin a handshake with the
@@ -159,15 +160,19 @@ const (
 	longestCrowded = 10 * time.Second
 )
 
-func (b *backoff) reset() { b.failures = 0 }
+func (b *backoff) reset() { *b = backoff{} }
 
 // next returns the pause after a failure with the error. It is not longer than longest, unless the controller
 // may be crowded.
 func (b *backoff) next(longest time.Duration, err error) time.Duration {
+	failures := b.failures
 	if errors.Is(err, errCrowded) {
-		longest = longestCrowded
+		failures, longest = b.crowded, longestCrowded
+		b.crowded++
+	} else {
+		b.crowded = 0
 	}
-	pause := min(firstPause<<min(b.failures, 16), longest)
 	b.failures++
+	pause := min(firstPause<<min(failures, 16), longest)
 	return pause/2 + rand.N(pause/2)
 }

@@ -47,7 +47,7 @@ func TestACrowdedControllerIsAskedSeldom(t *testing.T) {
 				}
 			}()
 			return here, nil
-		}, 7, 24},
+		}, 7, 17},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,27 +94,32 @@ func authority(t *testing.T) []byte {
 }
 
 func TestPausesGrow(t *testing.T) {
-	some := errors.New("refused")
+	refused := errors.New("refused")
 	for _, tc := range []struct {
-		err      error
-		longest  time.Duration
-		failures int
-		most     time.Duration // the pause is at least half of that
+		err     error
+		longest time.Duration
+		before  backoff
+		most    time.Duration // the pause is at least half of that
+		after   backoff
 	}{
-		{some, longestPause, 0, firstPause},
-		{some, longestPause, 2, 4 * firstPause},
-		{some, longestPause, 3, longestPause},
-		{some, longestPause, 100, longestPause},
-		{some, longestBeside, 3, 8 * firstPause},
-		{crowded{some}, longestPause, 0, firstPause},
-		{crowded{some}, longestPause, 5, 32 * firstPause},
-		{crowded{some}, longestPause, 100, longestCrowded},
-		{fmt.Errorf("a stream: %w", crowded{some}), longestBeside, 100, longestCrowded},
+		{refused, longestPause, backoff{}, firstPause, backoff{1, 0}},
+		{refused, longestPause, backoff{2, 0}, 4 * firstPause, backoff{3, 0}},
+		{refused, longestPause, backoff{3, 0}, longestPause, backoff{4, 0}},
+		{refused, longestPause, backoff{100, 100}, longestPause, backoff{101, 0}},
+		{refused, longestBeside, backoff{3, 0}, 8 * firstPause, backoff{4, 0}},
+		{crowded{refused}, longestPause, backoff{}, firstPause, backoff{1, 1}},
+		{crowded{refused}, longestPause, backoff{100, 0}, firstPause, backoff{101, 1}}, // it listens again
+		{crowded{refused}, longestPause, backoff{7, 5}, 32 * firstPause, backoff{8, 6}},
+		{crowded{refused}, longestPause, backoff{100, 100}, longestCrowded, backoff{101, 101}},
+		{fmt.Errorf("a stream: %w", crowded{refused}), longestBeside, backoff{100, 100}, longestCrowded, backoff{101, 101}},
 	} {
 		for range 100 {
-			b := backoff{failures: tc.failures}
-			if got := b.next(tc.longest, tc.err); got < tc.most/2 || got > tc.most || b.failures != tc.failures+1 {
-				t.Fatalf("after %d failures, last %v: %s, want %s to %s", tc.failures, tc.err, got, tc.most/2, tc.most)
+			b := tc.before
+			if got := b.next(tc.longest, tc.err); got < tc.most/2 || got > tc.most || b != tc.after {
+				t.Fatalf("after %+v, last %v: %s, want %s to %s; then %+v, want %+v", tc.before, tc.err, got, tc.most/2, tc.most, b, tc.after)
+			}
+			if b.reset(); b != (backoff{}) {
+				t.Fatalf("after a reset: %+v", b)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const (
 	maxWaits = 8
 	// spread is over how long a fleet spreads that comes to wait at a replica.
 	spread = time.Second
-	// longestWaitPause is the longest pause between attempts to wait at a replica.
+	// longestWaitPause is the longest pause between attempts to wait at a replica that cannot be reached.
 	longestWaitPause = 5 * time.Second
 )
 
@@ -168,7 +168,8 @@ func (w *way) await(waits func()) (waited bool, err error) {
 	if err := w.Send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Await{Await: new(fleetpb.Await)}}); err != nil {
 		return false, err
 	}
-	if _, err := w.Header(); err != nil {
+	if header, _ := w.Header(); header == nil { // its error is that of Recv
+		_, err := w.Recv()
 		return false, unserved(err)
 	}
 	late.Stop()

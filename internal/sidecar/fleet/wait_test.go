@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/internal/sidecar/fleet"
@@ -128,6 +130,28 @@ func TestTheClientWaitsAtTheNamedReplica(t *testing.T) {
 		t.Errorf("the client says %v, want that it goes", m)
 	}
 	eventually(t, "the client still waits", func() bool { return client.State().Waiting == 0 })
+}
+
+// TestAReplicaThatLetsNobodyWaitIsAskedSeldom: it has no room, and says so before a stream waits.
+func TestAReplicaThatLetsNobodyWaitIsAskedSeldom(t *testing.T) {
+	leader, other := newControllers(t)
+	client, _, _ := start(t, leader)
+	session, _ := leader.welcome(t, 7)
+	connected(t, client)
+	session.say(t, replicas(other.address))
+	var pauses []time.Duration
+	for last := time.Now(); len(pauses) < 4; {
+		s := other.accept(t)
+		pauses = append(pauses, time.Since(last))
+		last = time.Now()
+		if n := client.State().Waiting; n != 0 {
+			t.Errorf("it waits at %d replicas", n)
+		}
+		s.end <- status.Error(codes.ResourceExhausted, "no room")
+	}
+	if last := pauses[3]; last < 400*time.Millisecond { // of 400 to 800 ms; each is at most 200 ms where pauses do not grow
+		t.Errorf("the pauses are %s", pauses)
+	}
 }
 
 // TestTheLeaderIsSoughtWhenNoReplicaLeads: the sidecar looks for it although it waits at one.

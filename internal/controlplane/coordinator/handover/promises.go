@@ -29,7 +29,7 @@ func (p *Promises[H]) Ask(until limiter.Instant) {
 	p.until.Store(int64(until))
 }
 
-// Join has Wait wait for the holder, and returns until when it has to promise; 0 for nothing.
+// Join has Wait wait for the holder, and returns the instant until which it has to promise; 0 for nothing.
 func (p *Promises[H]) Join(h H) (until limiter.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ type silence struct {
 	forgiven bool  // the shares of holders that were cut off count beside the limit
 	orderly  bool  // the leader may hand over. Goodbyes come as late as they like, or never
 	hurried  bool  // it does not wait for promises
-	overruns bool  // it serves longer than until when holders have promised
+	overruns bool  // it serves on when the promises are over
 	spare    int64 // by how much the bound is lowered, to refute that it could be
 }
 
@@ -53,7 +53,7 @@ type listener struct {
 	seen   limiter.Instant
 	local  account.LocalShare
 	begins account.LocalWindows
-	vowed  bool
+	made   bool
 	lost   int64 // local instant at which it lost its stream last
 	down   bool  // it has no stream
 	calls  bool
@@ -99,7 +99,7 @@ func (q *quiet) encode(b []byte) []byte {
 	parts := make([][]byte, len(q.holders)) // they are alike
 	for n := range q.holders {
 		h, part := &q.holders[n], encoder{}
-		part.add(boolean(h.down), boolean(h.vowed), boolean(h.cutOff), boolean(windowOf(h.seen) == w), boolean(h.lost != account.Past && h.lost/monoOf(silentWindow) == w))
+		part.add(boolean(h.down), boolean(h.made), boolean(h.cutOff), boolean(windowOf(h.seen) == w), boolean(h.lost != account.Past && h.lost/monoOf(silentWindow) == w))
 		part.add(h.hand.Front.Held(now), boolean(h.local.Covers(q.clock(), now)), boolean(h.calls))
 		if h.hand.Front.Held(now) > 0 {
 			part.add(h.hand.Front.Deadline)
@@ -118,7 +118,7 @@ func (s silence) next(q quiet) iter.Seq2[string, quiet] {
 		open := true
 		emit := func(what string, v quiet) { open = open && yield(what, v) }
 		overdue := func(h listener) bool {
-			return s.serves(&q) && (h.calls && q.tick-h.sent >= s.slow || q.asked > 0 && !h.vowed && !h.down && !s.hurried && q.tick-q.asked >= s.slow)
+			return s.serves(&q) && (h.calls && q.tick-h.sent >= s.slow || q.asked > 0 && !h.made && !h.down && !s.hurried && q.tick-q.asked >= s.slow)
 		}
 		if q.tick < silentUntil && !slices.ContainsFunc(q.holders[:], overdue) {
 			v := q
@@ -197,7 +197,7 @@ func (s silence) end(q quiet, emit func(string, quiet)) {
 		v.asked = q.tick
 		emit("the leader asks for promises", v)
 		return
-	case s.hurried || !slices.ContainsFunc(q.holders[:], func(h listener) bool { return !h.vowed && !h.down }):
+	case s.hurried || !slices.ContainsFunc(q.holders[:], func(h listener) bool { return !h.made && !h.down }):
 		v := q
 		v.stopped = true
 		emit("the leader stops", v)
@@ -206,10 +206,10 @@ func (s silence) end(q quiet, emit func(string, quiet)) {
 	for n := range q.holders {
 		v := q
 		h := &v.holders[n]
-		if h.vowed || h.down {
+		if h.made || h.down {
 			continue
 		}
-		h.begins, _, h.vowed = h.begins.Promise(q.clock(), asked, asked.Add(silentSpan*tick), monoOf(q.tick))
+		h.begins, _, h.made = h.begins.Promise(q.clock(), asked, asked.Add(silentSpan*tick), monoOf(q.tick))
 		emit(fmt.Sprintf("holder %d promises", n), v)
 	}
 }
