@@ -131,7 +131,7 @@ func (c crowded) GRPCStatus() *status.Status { return status.Convert(c.error) }
 // unserved returns the error of a stream that was opened, and then not served: errCrowded where the controller
 // has no room or did not answer in time.
 func unserved(err error) error {
-	switch status.Code(err) { //nolint:exhaustive // others say that it does not lead, or what is wrong with this sidecar
+	switch status.Code(err) { // others say that it does not lead, or what is wrong with this sidecar
 	case codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
 		return crowded{err}
 	default:
