@@ -126,9 +126,9 @@ const (
 	// holder, and promiseMost how long at most. promiseAgain is how long it waits when it has asked again. All
 	// are served meanwhile.
 	promiseTime  = 250 * time.Millisecond
-	promiseEach  = 200 * time.Microsecond
-	promiseMost  = time.Second
-	promiseAgain = 1500 * time.Millisecond
+	promiseEach  = 400 * time.Microsecond
+	promiseMost  = 2 * time.Second
+	promiseAgain = time.Second
 )
 
 // promiseTimeOf returns how long a leader waits first for the promises of n holders.

@@ -138,7 +138,7 @@ func TestALeaderServesWhileItWaitsForPromises(t *testing.T) {
 // TestLargeFleetsHaveMoreTimeToPromise, within bounds: windows that begin meanwhile are lost if nobody leads next.
 func TestLargeFleetsHaveMoreTimeToPromise(t *testing.T) {
 	for n, want := range map[int]time.Duration{
-		0: 250 * time.Millisecond, 1500: 550 * time.Millisecond, 3750: time.Second, 100_000: time.Second,
+		0: 250 * time.Millisecond, 1500: 850 * time.Millisecond, 4375: 2 * time.Second, 100_000: 2 * time.Second,
 	} {
 		if got := promiseTimeOf(n); got != want {
 			t.Errorf("%d holders have %s, want %s", n, got, want)
