@@ -122,21 +122,6 @@ func (ss *sessions) all() []*session {
 }
 
 const (
-	// promiseTime is how long a leader that ends waits for promises first, promiseEach how much longer for each
-	// holder, and promiseMost how long at most. promiseAgain is how long it waits when it has asked again. All
-	// are served meanwhile.
-	promiseTime  = 250 * time.Millisecond
-	promiseEach  = 400 * time.Microsecond
-	promiseMost  = 2 * time.Second
-	promiseAgain = time.Second
-)
-
-// promiseTimeOf returns how long a leader waits first for the promises of n holders.
-func promiseTimeOf(n int) time.Duration {
-	return min(promiseTime+time.Duration(n)*promiseEach, promiseMost)
-}
-
-const (
 	// partAtOnce is how many holders are said goodbye to at the same time, partStep how long they
 	// may take to go, and goodbyeTime how long all may.
 	partAtOnce  = 16

@@ -211,13 +211,29 @@ func (t *term) stepDown(part context.CancelFunc) {
 	t.end()
 }
 
+const (
+	// promiseTime is how long a leader that ends waits for promises first, promiseEach how much longer for each
+	// holder, and promiseMost how long at most. promiseAgain is how long it waits when it has asked again. All
+	// are served meanwhile.
+	promiseTime  = 250 * time.Millisecond
+	promiseEach  = 400 * time.Microsecond
+	promiseMost  = 2 * time.Second
+	promiseAgain = time.Second
+)
+
+// promiseTimeOf returns how long a leader waits first for the promises of n holders.
+func promiseTimeOf(n int) time.Duration {
+	return min(promiseTime+time.Duration(n)*promiseEach, promiseMost)
+}
+
 // awaitPromises has all holders promise to begin no window by themselves that this leader serves until it has said
 // goodbye, and waits for that while all are served: a holder that hears the goodbye late would begin a window
 // that was granted to others. They are asked for little first, since a window that they may not begin is lost to
 // them if nobody leads, and again where that is not enough.
 func (t *term) awaitPromises() {
 	for _, wait := range []time.Duration{promiseTimeOf(t.sessions.len()), promiseAgain} {
-		if !t.leads() || t.promises.Over(t.clock.Now()) { // it may be suspended at any time
+		// Once promises are over, holders may begin windows: later promises do not undo that.
+		if !t.leads() || t.promises.Over(t.clock.Now()) {
 			return
 		}
 		left := t.awaitPromise(wait)

@@ -172,6 +172,27 @@ func TestALeaderWaitsForNobodyWhoHasLeft(t *testing.T) {
 	})
 }
 
+// TestALeaderThatWasSuspendedAsksForNoMore: the promises that it waited for are over.
+func TestALeaderThatWasSuspendedAsksForNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, &memoryTerms{}, publishing(limited("shop", 1, 10, limiter.Second)))
+		s := l.promising("web-0") // which makes no promise
+		synctest.Wait()
+		present := l.present.Load()
+		l.stop()
+		until := limiter.Instant(s.asked())
+		present.clock.Raise(until)
+		if err := <-l.stopped; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+		if !present.promises.Over(until) {
+			t.Error("it serves instants that nobody has promised")
+		}
+		l.Close()
+		s.close()
+	})
+}
+
 // promising opens a session of a sidecar that promises what it is asked for.
 func (l *leader) promising(name string) *sidecar {
 	l.t.Helper()
