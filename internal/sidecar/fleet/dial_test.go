@@ -1,97 +1,14 @@
 package fleet
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/big"
-	"net"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/weir-dev/weir/internal/fleetpb"
 )
-
-// TestACrowdedControllerIsAskedSeldom: one that was reached and does not let the sidecar in has more to do than
-// it can. While nobody listens, the sidecar finds the next leader soon.
-func TestACrowdedControllerIsAskedSeldom(t *testing.T) {
-	for name, tc := range map[string]struct {
-		dial        func() (net.Conn, error)
-		least, most int64 // attempts in two minutes
-	}{
-		"nobody listens": {func() (net.Conn, error) { return nil, errors.New("connection refused") }, 120, 240},
-		"it hangs up": {func() (net.Conn, error) {
-			here, there := net.Pipe()
-			_ = there.Close()
-			return here, nil
-		}, 14, 36},
-		"it does not shake hands": {func() (net.Conn, error) {
-			here, there := net.Pipe()
-			go func() {
-				for {
-					if _, err := there.Read(make([]byte, 1024)); err != nil {
-						return
-					}
-				}
-			}()
-			return here, nil
-		}, 7, 17},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var attempts atomic.Int64
-				client, err := New(Config{
-					Address: "10.0.0.1:1", ServerName: "fleet", CABundle: authority(t), TokenFile: filepath.Join(t.TempDir(), "none"),
-					Log: slog.New(slog.DiscardHandler),
-					Dial: func(context.Context, string) (net.Conn, error) {
-						attempts.Add(1)
-						return tc.dial()
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				client.Run(ctx, unasked{})
-				if n := attempts.Load(); n < tc.least || n > tc.most {
-					t.Errorf("%d attempts, want %d to %d", n, tc.least, tc.most)
-				}
-			})
-		})
-	}
-}
-
-// unasked is the Handler of a client that reaches nobody.
-type unasked struct{ Handler }
-
-func (unasked) InForce() (version string, holders []*fleetpb.Holders_Count) { return "", nil }
-
-func authority(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
 
 func TestPausesGrow(t *testing.T) {
 	refused := errors.New("refused")

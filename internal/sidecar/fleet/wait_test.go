@@ -1,8 +1,13 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -130,6 +135,56 @@ func TestTheClientWaitsAtTheNamedReplica(t *testing.T) {
 		t.Errorf("the client says %v, want that it goes", m)
 	}
 	eventually(t, "the client still waits", func() bool { return client.State().Waiting == 0 })
+}
+
+// TestACrowdedControllerIsAskedSeldom: one that was reached and does not let the sidecar in has more to do than
+// it can. While nobody listens, the sidecar finds the next leader soon.
+func TestACrowdedControllerIsAskedSeldom(t *testing.T) {
+	_, ca := newCertificate(t)
+	for name, tc := range map[string]struct {
+		dial        func() (net.Conn, error)
+		least, most int64 // attempts in two minutes
+	}{
+		"nobody listens": {func() (net.Conn, error) { return nil, errors.New("connection refused") }, 120, 240},
+		"it hangs up": {func() (net.Conn, error) {
+			here, there := net.Pipe()
+			_ = there.Close()
+			return here, nil
+		}, 14, 36},
+		"it does not shake hands": {func() (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				for {
+					if _, err := there.Read(make([]byte, 1024)); err != nil {
+						return
+					}
+				}
+			}()
+			return here, nil
+		}, 7, 17},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var attempts atomic.Int64
+				client, err := fleet.New(fleet.Config{
+					Address: "10.0.0.1:1", ServerName: serverName, CABundle: ca, Log: slog.New(slog.DiscardHandler),
+					Dial: func(context.Context, string) (net.Conn, error) {
+						attempts.Add(1)
+						return tc.dial()
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				client.Run(ctx, &handler{})
+				if n := attempts.Load(); n < tc.least || n > tc.most {
+					t.Errorf("%d attempts, want %d to %d", n, tc.least, tc.most)
+				}
+			})
+		})
+	}
 }
 
 // TestAReplicaThatLetsNobodyWaitIsAskedSeldom: it has no room, and says so before a stream waits.
