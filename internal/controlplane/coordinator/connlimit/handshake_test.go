@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -37,9 +38,9 @@ type stage struct {
 	server credentials.TransportCredentials
 }
 
-func newStage(turns int, within time.Duration) *stage {
+func newStage(free int, within time.Duration) *stage {
 	a := asking{computes: make(chan struct{}, 64), goOn: make(chan struct{})}
-	l := &Listener{arrived: map[net.Conn]*Conn{}, turns: make(chan struct{}, turns)}
+	l := &Listener{arrived: map[net.Conn]*Conn{}, turns: &turns{free: free}}
 	return &stage{a, l.Credentials(a, within)}
 }
 
@@ -130,9 +131,148 @@ func TestALateTurnIsNotUsed(t *testing.T) {
 	})
 }
 
+// TestTheLatestHandshakeGoesFirst, after those that were answered.
+func TestTheLatestHandshakeGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &turns{free: 1}
+		until := time.Now().Add(5 * time.Second)
+		if !q.take(false, until, nil) {
+			t.Fatal("no turn although all are free")
+		}
+		order, ended := make(chan string, 8), make(chan struct{})
+		for _, w := range []struct {
+			name     string
+			answered bool
+			until    time.Time
+			ended    chan struct{}
+		}{
+			{"old", false, until, nil}, {"answered", true, until, nil}, {"late", false, time.Now().Add(time.Second), nil},
+			{"ended", false, until, ended}, {"new", false, until, nil},
+		} {
+			go func() {
+				if q.take(w.answered, w.until, w.ended) {
+					order <- w.name
+				} else {
+					order <- "not " + w.name
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		close(ended)
+		for _, want := range []string{"not late", "not ended", "answered", "new", "old"} {
+			if got := <-order; got != want {
+				t.Errorf("%q goes, want %q", got, want)
+			}
+			if synctest.Wait(); len(order) > 0 && want != "not late" {
+				t.Error("two have a turn at once")
+			}
+			if want != "not late" {
+				q.giveBack() // at first that which was free
+			}
+		}
+		if q.free != 1 || len(q.waiting)+len(q.answered) != 0 {
+			t.Errorf("in the end %d turns are free, %d wait", q.free, len(q.waiting)+len(q.answered))
+		}
+	})
+}
+
+// scripted are credentials whose handshake is f.
+type scripted struct {
+	credentials.TransportCredentials
+	f func(raw net.Conn) error
+}
+
+func (s scripted) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return raw, nil, s.f(raw)
+}
+
+// TestOnlyAnsweredHandshakesGoFirst, and not for long: a peer that sends its handshake in pieces goes before no
+// other.
+func TestOnlyAnsweredHandshakesGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Listener{arrived: map[net.Conn]*Conn{}, turns: &turns{free: 1}}
+		server, peer := net.Pipe()
+		order, done := make(chan string, 2), make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _, _ = l.Credentials(scripted{f: func(raw net.Conn) error {
+				for b := make([]byte, 1); ; {
+					if _, err := raw.Read(b); err != nil {
+						return err
+					}
+					order <- "handshake"
+					if b[0] == 'a' { // which is answered
+						if _, err := raw.Write(b); err != nil {
+							return err
+						}
+					}
+				}
+			}}, time.Hour).ServerHandshake(server)
+		}()
+		until := time.Now().Add(time.Hour)
+		for i, round := range []struct {
+			sends byte
+			first string
+		}{{'x', "later"}, {'x', "later"}, {'a', "later"}, {'x', "handshake"}, {'x', "handshake"}, {'x', "handshake"}, {'x', "later"}} {
+			l.turns.take(false, until, nil)
+			if _, err := peer.Write([]byte{round.sends}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			go func() {
+				l.turns.take(false, until, nil)
+				order <- "later"
+				l.turns.giveBack()
+			}()
+			synctest.Wait()
+			l.turns.giveBack()
+			synctest.Wait()
+			if got := <-order; got != round.first {
+				t.Errorf("message %d: the %s one goes first, want the %s one", i, got, round.first)
+			}
+			<-order
+			if round.sends == 'a' {
+				_, _ = peer.Read(make([]byte, 1))
+			}
+			synctest.Wait()
+		}
+		peer.Close()
+		<-done
+	})
+}
+
+// TestAHandshakeOfAnEndedConnectionWaitsNoLonger, so it takes no memory beyond its place.
+func TestAHandshakeOfAnEndedConnectionWaitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, peer := net.Pipe()
+		defer peer.Close()
+		l := NewListener(nil, 2, NewRefusals(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refusals"}, []string{"bound"})), prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "connections"}, []string{"state"}))
+		l.turns = &turns{}
+		l.admit(server)
+		v := l.arrived[server]
+		result := make(chan error, 1)
+		began := time.Now()
+		go func() {
+			_, _, err := l.Credentials(asking{}, time.Minute).ServerHandshake(server)
+			result <- err
+		}()
+		send(t, peer)
+		synctest.Wait()
+		v.end()
+		if err := <-result; err == nil || time.Since(began) > 0 {
+			t.Errorf("it ended with %v after %s", err, time.Since(began))
+		}
+		if len(l.turns.waiting) > 0 {
+			t.Error("it still waits for its turn")
+		}
+	})
+}
+
 // TestCredentialsAreKept by the copy that a server makes of them.
 func TestCredentialsAreKept(t *testing.T) {
-	l := &Listener{turns: make(chan struct{}, 1)}
+	l := &Listener{turns: &turns{free: 1}}
 	of, ok := l.Credentials(cloned{}, time.Second).Clone().(transport)
 	if !ok || of.listener != l || of.within != time.Second || of.TransportCredentials != (cloned{copied: true}) {
 		t.Errorf("the copy is %+v", of)

@@ -18,7 +18,7 @@ import (
 // and after its last stream ended, which a slow sidecar is to read. One whose token waits for
 // its turn to be reviewed is not ended by it: a pod has one such turn, which ends in time.
 // Sidecars open a connection for each stream.
-const Timeout = 10 * time.Second
+const Timeout = 20 * time.Second
 
 // A State is the state of a connection.
 type State int
@@ -50,7 +50,7 @@ type Listener struct {
 	leaving *list.List         // of connections whose last stream ended, the oldest first; as many at most
 	arrived map[net.Conn]*Conn // that did not begin to shake hands yet
 
-	turns chan struct{} // has one for each handshake that computes
+	turns *turns // of handshakes
 }
 
 // NewListener returns a listener with places for most connections without an authenticated
@@ -62,7 +62,7 @@ func NewListener(listener net.Listener, most int, refusals *Refusals, connection
 		pending: NewPlaces[netip.Addr, *Conn](most, max(1, most/2), oldest),
 		leaving: list.New(),
 		arrived: map[net.Conn]*Conn{},
-		turns:   make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2),
+		turns:   &turns{free: (runtime.GOMAXPROCS(0) + 1) / 2},
 	}
 }
 
@@ -87,7 +87,7 @@ func (d *Listener) Accept() (net.Conn, error) {
 // admit reports whether there is room for the connection, if need be after it ended another.
 func (d *Listener) admit(conn net.Conn) bool {
 	from := addressOf(conn)
-	v := &Conn{listener: d, conn: conn, from: from}
+	v := &Conn{listener: d, conn: conn, from: from, ended: make(chan struct{})}
 	d.mu.Lock()
 	got, givenUp := d.pending.Take(from, v, 1)
 	full := d.pending.Of(from) >= d.pending.each
@@ -122,6 +122,7 @@ type Conn struct {
 	listener *Listener
 	conn     net.Conn
 	from     netip.Addr
+	ended    chan struct{} // closed when the connection is not served any more
 
 	// listener.mu guards the rest.
 	state   State
@@ -160,6 +161,7 @@ func (v *Conn) leave() {
 		return
 	}
 	v.gone = true
+	close(v.ended)
 	v.release()
 	v.listener.connections.WithLabelValues(v.state.String()).Dec()
 }
