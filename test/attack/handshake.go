@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/weir-dev/weir/internal/controlplane/coordinator/connlimit"
 )
 
 // silent opens connections that say nothing, and counts those that are open later than any may be.
@@ -37,7 +39,7 @@ func idle(n int) func(context.Context, *world) (string, error) {
 
 // held opens connections, and counts those that the peer has not ended after a while.
 func held(ctx context.Context, n int, dial func(context.Context) (net.Conn, error)) (string, error) {
-	const most = 20 * time.Second // the controller gives them 10
+	const most = connlimit.Timeout + 10*time.Second
 	ends := make(chan bool, n)
 	dialing := make(chan struct{}, 64)
 	for range n {

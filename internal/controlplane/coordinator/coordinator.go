@@ -35,14 +35,17 @@ const (
 	// ReportInterval is how often holders report.
 	ReportInterval = time.Second
 
-	handshakeTimeout = 5 * time.Second // for TLS, and from then for the first message
+	// handshakeTimeout is for TLS, and from then for the first message. Most of it is for the wait for
+	// others' handshakes.
+	handshakeTimeout = 15 * time.Second
 	// authenticateTimeout is how long a stream may wait for its turn and be reviewed. A
-	// sidecar waits 10 s for its welcome. Waiting streams are bounded: a pod has one.
-	authenticateTimeout = 9 * time.Second
+	// sidecar waits 20 s for its welcome. Waiting streams are bounded: a pod has one.
+	authenticateTimeout = 18 * time.Second
 
 	// silenceTimeout is after how long a holder that sends nothing is lost, and one that waited and
-	// says no hello.
-	silenceTimeout = 10 * time.Second
+	// says no hello. Either side may be short of processors for a while. Less than this would end streams
+	// that are well, and have them come back while there is most to do.
+	silenceTimeout = 20 * time.Second
 	stallTimeout   = 5 * time.Second // a holder may take to read what it asked for
 	endTimeout     = 5 * time.Second // to record the end of a term
 	partTimeout    = 2 * time.Second // for sessions to end when the leader steps down

@@ -26,9 +26,12 @@ import (
 )
 
 const (
-	connectTimeout = 5 * time.Second
+	dialTimeout = 5 * time.Second // over TCP
+	// connectTimeout is for the handshake, too. A controller to which a whole fleet comes takes a while for all.
+	// If a sidecar gives up early, the controller has to start its handshake again.
+	connectTimeout = 20 * time.Second
 	// A connection on which nothing is heard for this long is asked for a sign of
-	// life, and given up when there is none for half as long.
+	// life, and given up when there is none for as long again.
 	silence = 10 * time.Second
 )
 
@@ -59,7 +62,7 @@ func newDialer(cfg Config) (dialer, error) {
 	dial := cfg.Dial
 	if dial == nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", address) // that of gRPC is enough
+			return (&net.Dialer{Timeout: dialTimeout, KeepAlive: -1}).DialContext(ctx, "tcp", address) // that of gRPC is enough
 		}
 	}
 	return dialer{dial: dial, options: []grpc.DialOption{
@@ -68,7 +71,7 @@ func newDialer(cfg Config) (dialer, error) {
 		})),
 		grpc.WithPerRPCCredentials(tokenFile(cfg.TokenFile)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence / 2}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence, Timeout: silence}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(policy.MaxSize + 1<<20)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),

@@ -161,7 +161,7 @@ func TestACrowdedControllerIsAskedSeldom(t *testing.T) {
 				}
 			}()
 			return here, nil
-		}, 7, 17},
+		}, 4, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

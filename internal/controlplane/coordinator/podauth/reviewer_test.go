@@ -277,7 +277,7 @@ func TestAFleetIsReviewedInItsTurn(t *testing.T) {
 		var fleet sync.WaitGroup
 		for i := range 5000 {
 			fleet.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // as long as a stream waits
+				ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second) // as long as a stream waits
 				defer cancel()
 				uid := fmt.Sprint(i)
 				if id, err := r.Authenticate(ctx, podToken(uid, "s")); err != nil || id.PodUID != uid {
