@@ -395,6 +395,7 @@ type ToHolder struct {
 	//	*ToHolder_Lead
 	//	*ToHolder_Replicas
 	//	*ToHolder_Promise
+	//	*ToHolder_Reported
 	Message       isToHolder_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -545,6 +546,15 @@ func (x *ToHolder) GetPromise() *PromiseRequest {
 	return nil
 }
 
+func (x *ToHolder) GetReported() *Reported {
+	if x != nil {
+		if x, ok := x.Message.(*ToHolder_Reported); ok {
+			return x.Reported
+		}
+	}
+	return nil
+}
+
 type isToHolder_Message interface {
 	isToHolder_Message()
 }
@@ -597,6 +607,10 @@ type ToHolder_Promise struct {
 	Promise *PromiseRequest `protobuf:"bytes,12,opt,name=promise,proto3,oneof"`
 }
 
+type ToHolder_Reported struct {
+	Reported *Reported `protobuf:"bytes,13,opt,name=reported,proto3,oneof"`
+}
+
 func (*ToHolder_Welcome) isToHolder_Message() {}
 
 func (*ToHolder_Config) isToHolder_Message() {}
@@ -620,6 +634,8 @@ func (*ToHolder_Lead) isToHolder_Message() {}
 func (*ToHolder_Replicas) isToHolder_Message() {}
 
 func (*ToHolder_Promise) isToHolder_Message() {}
+
+func (*ToHolder_Reported) isToHolder_Message() {}
 
 // Hello introduces one sidecar process. The token must be bound to the pod.
 type Hello struct {
@@ -840,8 +856,10 @@ func (x *Lead) GetTerm() uint64 {
 // Replicas are those that do not lead. It is pushed when it changes, and replaces the
 // one before.
 type Replicas struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Addresses     []string               `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"` // host:port
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Addresses []string               `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"` // host:port
+	// Over how long the holders of the fleet spread their handshakes there; 0: a second.
+	SpreadMillis  int64 `protobuf:"varint,2,opt,name=spread_millis,json=spreadMillis,proto3" json:"spread_millis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -883,10 +901,18 @@ func (x *Replicas) GetAddresses() []string {
 	return nil
 }
 
+func (x *Replicas) GetSpreadMillis() int64 {
+	if x != nil {
+		return x.SpreadMillis
+	}
+	return 0
+}
+
 type Welcome struct {
 	state                protoimpl.MessageState `protogen:"open.v1"`
 	Term                 uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"` // of this leader; lower terms are refused
 	ReportIntervalMillis int64                  `protobuf:"varint,2,opt,name=report_interval_millis,json=reportIntervalMillis,proto3" json:"report_interval_millis,omitempty"`
+	AnswersReports       bool                   `protobuf:"varint,3,opt,name=answers_reports,json=answersReports,proto3" json:"answers_reports,omitempty"` // those that ask for it
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -933,6 +959,13 @@ func (x *Welcome) GetReportIntervalMillis() int64 {
 		return x.ReportIntervalMillis
 	}
 	return 0
+}
+
+func (x *Welcome) GetAnswersReports() bool {
+	if x != nil {
+		return x.AnswersReports
+	}
+	return false
 }
 
 // Config replaces what the holder enforces. It is acknowledged by version.
@@ -1893,7 +1926,10 @@ type Report struct {
 	Limits []*LimitReport         `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
 	Pools  []*PoolReport          `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"`
 	// The rest of it comes in the next message, so silence about a limit says nothing yet.
-	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	// It is to be answered by Reported once it was entered, and all that came before. A holder that gets no
+	// answer stops reporting: a leader that is behind would hold all of it in memory.
+	Answer        bool `protobuf:"varint,4,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1949,6 +1985,49 @@ func (x *Report) GetMore() bool {
 	return false
 }
 
+func (x *Report) GetAnswer() bool {
+	if x != nil {
+		return x.Answer
+	}
+	return false
+}
+
+type Reported struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reported) Reset() {
+	*x = Reported{}
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reported) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reported) ProtoMessage() {}
+
+func (x *Reported) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reported.ProtoReflect.Descriptor instead.
+func (*Reported) Descriptor() ([]byte, []int) {
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+}
+
 type LimitReport struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1990,7 +2069,7 @@ type LimitReport struct {
 
 func (x *LimitReport) Reset() {
 	*x = LimitReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2081,7 @@ func (x *LimitReport) String() string {
 func (*LimitReport) ProtoMessage() {}
 
 func (x *LimitReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[20]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2094,7 @@ func (x *LimitReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitReport.ProtoReflect.Descriptor instead.
 func (*LimitReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{20}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LimitReport) GetNamespace() string {
@@ -2175,7 +2254,7 @@ type HotKey struct {
 
 func (x *HotKey) Reset() {
 	*x = HotKey{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2266,7 @@ func (x *HotKey) String() string {
 func (*HotKey) ProtoMessage() {}
 
 func (x *HotKey) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[21]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2279,7 @@ func (x *HotKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
 func (*HotKey) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{21}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HotKey) GetHash() string {
@@ -2273,7 +2352,7 @@ type WindowReport struct {
 
 func (x *WindowReport) Reset() {
 	*x = WindowReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2364,7 @@ func (x *WindowReport) String() string {
 func (*WindowReport) ProtoMessage() {}
 
 func (x *WindowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[22]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2377,7 @@ func (x *WindowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowReport.ProtoReflect.Descriptor instead.
 func (*WindowReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{22}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WindowReport) GetWindows() []*Window {
@@ -2382,7 +2461,7 @@ type KeyCount struct {
 
 func (x *KeyCount) Reset() {
 	*x = KeyCount{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2473,7 @@ func (x *KeyCount) String() string {
 func (*KeyCount) ProtoMessage() {}
 
 func (x *KeyCount) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[23]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2486,7 @@ func (x *KeyCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyCount.ProtoReflect.Descriptor instead.
 func (*KeyCount) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{23}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KeyCount) GetHash() string {
@@ -2447,7 +2526,7 @@ type AuditQuery struct {
 
 func (x *AuditQuery) Reset() {
 	*x = AuditQuery{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2538,7 @@ func (x *AuditQuery) String() string {
 func (*AuditQuery) ProtoMessage() {}
 
 func (x *AuditQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[24]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2551,7 @@ func (x *AuditQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditQuery.ProtoReflect.Descriptor instead.
 func (*AuditQuery) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{24}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AuditQuery) GetId() uint64 {
@@ -2535,7 +2614,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2626,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[25]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2639,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{25}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AuditReply) GetId() uint64 {
@@ -2605,7 +2684,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2696,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[26]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2709,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{26}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Heartbeat) GetId() uint64 {
@@ -2742,7 +2821,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2833,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[27]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2846,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{27}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Share) GetId() uint64 {
@@ -2917,7 +2996,7 @@ type PoolReport struct {
 
 func (x *PoolReport) Reset() {
 	*x = PoolReport{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +3008,7 @@ func (x *PoolReport) String() string {
 func (*PoolReport) ProtoMessage() {}
 
 func (x *PoolReport) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[28]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3021,7 @@ func (x *PoolReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport.ProtoReflect.Descriptor instead.
 func (*PoolReport) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PoolReport) GetNamespace() string {
@@ -3140,7 +3219,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3231,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[29]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3244,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Rejected) GetRows() []*Rejected_Row {
@@ -3192,7 +3271,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3283,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[30]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3296,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{30}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{31}
 }
 
 // Goodbye says that this leader steps down in order: another one follows it soon,
@@ -3231,7 +3310,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3322,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[31]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3335,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{31}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -3278,7 +3357,7 @@ type Config_Entry struct {
 
 func (x *Config_Entry) Reset() {
 	*x = Config_Entry{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3369,7 @@ func (x *Config_Entry) String() string {
 func (*Config_Entry) ProtoMessage() {}
 
 func (x *Config_Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[32]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3419,7 @@ type Clocks_Clock struct {
 
 func (x *Clocks_Clock) Reset() {
 	*x = Clocks_Clock{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3431,7 @@ func (x *Clocks_Clock) String() string {
 func (*Clocks_Clock) ProtoMessage() {}
 
 func (x *Clocks_Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[34]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3479,7 @@ type Holders_Count struct {
 
 func (x *Holders_Count) Reset() {
 	*x = Holders_Count{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3491,7 @@ func (x *Holders_Count) String() string {
 func (*Holders_Count) ProtoMessage() {}
 
 func (x *Holders_Count) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[35]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3461,7 +3540,7 @@ type PoolReport_Partition struct {
 
 func (x *PoolReport_Partition) Reset() {
 	*x = PoolReport_Partition{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3552,7 @@ func (x *PoolReport_Partition) String() string {
 func (*PoolReport_Partition) ProtoMessage() {}
 
 func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[36]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3565,7 @@ func (x *PoolReport_Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolReport_Partition.ProtoReflect.Descriptor instead.
 func (*PoolReport_Partition) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{28, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29, 0}
 }
 
 func (x *PoolReport_Partition) GetName() string {
@@ -3530,7 +3609,7 @@ type Rejected_Row struct {
 
 func (x *Rejected_Row) Reset() {
 	*x = Rejected_Row{}
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3621,7 @@ func (x *Rejected_Row) String() string {
 func (*Rejected_Row) ProtoMessage() {}
 
 func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_fleetpb_fleet_proto_msgTypes[37]
+	mi := &file_internal_fleetpb_fleet_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3634,7 @@ func (x *Rejected_Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected_Row.ProtoReflect.Descriptor instead.
 func (*Rejected_Row) Descriptor() ([]byte, []int) {
-	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{29, 0}
+	return file_internal_fleetpb_fleet_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *Rejected_Row) GetKind() string {
@@ -3609,7 +3688,7 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\theartbeat\x18\a \x01(\v2\x18.weir.fleet.v1.HeartbeatH\x00R\theartbeat\x12,\n" +
 	"\x05await\x18\b \x01(\v2\x14.weir.fleet.v1.AwaitH\x00R\x05await\x122\n" +
 	"\apromise\x18\t \x01(\v2\x16.weir.fleet.v1.PromiseH\x00R\apromiseB\t\n" +
-	"\amessage\"\xfb\x04\n" +
+	"\amessage\"\xb2\x05\n" +
 	"\bToHolder\x122\n" +
 	"\awelcome\x18\x01 \x01(\v2\x16.weir.fleet.v1.WelcomeH\x00R\awelcome\x12/\n" +
 	"\x06config\x18\x02 \x01(\v2\x15.weir.fleet.v1.ConfigH\x00R\x06config\x122\n" +
@@ -3623,7 +3702,8 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x04lead\x18\n" +
 	" \x01(\v2\x13.weir.fleet.v1.LeadH\x00R\x04lead\x125\n" +
 	"\breplicas\x18\v \x01(\v2\x17.weir.fleet.v1.ReplicasH\x00R\breplicas\x129\n" +
-	"\apromise\x18\f \x01(\v2\x1d.weir.fleet.v1.PromiseRequestH\x00R\apromiseB\t\n" +
+	"\apromise\x18\f \x01(\v2\x1d.weir.fleet.v1.PromiseRequestH\x00R\apromise\x125\n" +
+	"\breported\x18\r \x01(\v2\x17.weir.fleet.v1.ReportedH\x00R\breportedB\t\n" +
 	"\amessage\"\x89\x03\n" +
 	"\x05Hello\x12\x17\n" +
 	"\apod_uid\x18\x01 \x01(\tR\x06podUid\x12\x1d\n" +
@@ -3642,12 +3722,14 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\x05edits\x18\f \x01(\bR\x05edits\"\a\n" +
 	"\x05Await\"\x1a\n" +
 	"\x04Lead\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\"(\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\"M\n" +
 	"\bReplicas\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"S\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\x12#\n" +
+	"\rspread_millis\x18\x02 \x01(\x03R\fspreadMillis\"|\n" +
 	"\aWelcome\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x124\n" +
-	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\"\xca\x02\n" +
+	"\x16report_interval_millis\x18\x02 \x01(\x03R\x14reportIntervalMillis\x12'\n" +
+	"\x0fanswers_reports\x18\x03 \x01(\bR\x0eanswersReports\"\xca\x02\n" +
 	"\x06Config\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\fR\bsnapshot\x12/\n" +
@@ -3743,11 +3825,14 @@ const file_internal_fleetpb_fleet_proto_rawDesc = "" +
 	"\fdelay_micros\x18\x0e \x01(\x03R\vdelayMicros\x12\x1c\n" +
 	"\talgorithm\x18\x0f \x01(\x05R\talgorithm\x12\x19\n" +
 	"\bof_limit\x18\x10 \x01(\bR\aofLimit\x12!\n" +
-	"\fclock_micros\x18\x11 \x01(\x03R\vclockMicros\"\x81\x01\n" +
+	"\fclock_micros\x18\x11 \x01(\x03R\vclockMicros\"\x99\x01\n" +
 	"\x06Report\x122\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1a.weir.fleet.v1.LimitReportR\x06limits\x12/\n" +
 	"\x05pools\x18\x02 \x03(\v2\x19.weir.fleet.v1.PoolReportR\x05pools\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\x86\x06\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x16\n" +
+	"\x06answer\x18\x04 \x01(\bR\x06answer\"\n" +
+	"\n" +
+	"\bReported\"\x86\x06\n" +
 	"\vLimitReport\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
@@ -3936,7 +4021,7 @@ func file_internal_fleetpb_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_internal_fleetpb_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_internal_fleetpb_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(Capture)(0),                 // 0: weir.fleet.v1.Capture
 	(Mode)(0),                    // 1: weir.fleet.v1.Mode
@@ -3961,78 +4046,80 @@ var file_internal_fleetpb_fleet_proto_goTypes = []any{
 	(*LeaseRequest)(nil),         // 20: weir.fleet.v1.LeaseRequest
 	(*LeaseReply)(nil),           // 21: weir.fleet.v1.LeaseReply
 	(*Report)(nil),               // 22: weir.fleet.v1.Report
-	(*LimitReport)(nil),          // 23: weir.fleet.v1.LimitReport
-	(*HotKey)(nil),               // 24: weir.fleet.v1.HotKey
-	(*WindowReport)(nil),         // 25: weir.fleet.v1.WindowReport
-	(*KeyCount)(nil),             // 26: weir.fleet.v1.KeyCount
-	(*AuditQuery)(nil),           // 27: weir.fleet.v1.AuditQuery
-	(*AuditReply)(nil),           // 28: weir.fleet.v1.AuditReply
-	(*Heartbeat)(nil),            // 29: weir.fleet.v1.Heartbeat
-	(*Share)(nil),                // 30: weir.fleet.v1.Share
-	(*PoolReport)(nil),           // 31: weir.fleet.v1.PoolReport
-	(*Rejected)(nil),             // 32: weir.fleet.v1.Rejected
-	(*Leave)(nil),                // 33: weir.fleet.v1.Leave
-	(*Goodbye)(nil),              // 34: weir.fleet.v1.Goodbye
-	(*Config_Entry)(nil),         // 35: weir.fleet.v1.Config.Entry
-	nil,                          // 36: weir.fleet.v1.Secret.DataEntry
-	(*Clocks_Clock)(nil),         // 37: weir.fleet.v1.Clocks.Clock
-	(*Holders_Count)(nil),        // 38: weir.fleet.v1.Holders.Count
-	(*PoolReport_Partition)(nil), // 39: weir.fleet.v1.PoolReport.Partition
-	(*Rejected_Row)(nil),         // 40: weir.fleet.v1.Rejected.Row
+	(*Reported)(nil),             // 23: weir.fleet.v1.Reported
+	(*LimitReport)(nil),          // 24: weir.fleet.v1.LimitReport
+	(*HotKey)(nil),               // 25: weir.fleet.v1.HotKey
+	(*WindowReport)(nil),         // 26: weir.fleet.v1.WindowReport
+	(*KeyCount)(nil),             // 27: weir.fleet.v1.KeyCount
+	(*AuditQuery)(nil),           // 28: weir.fleet.v1.AuditQuery
+	(*AuditReply)(nil),           // 29: weir.fleet.v1.AuditReply
+	(*Heartbeat)(nil),            // 30: weir.fleet.v1.Heartbeat
+	(*Share)(nil),                // 31: weir.fleet.v1.Share
+	(*PoolReport)(nil),           // 32: weir.fleet.v1.PoolReport
+	(*Rejected)(nil),             // 33: weir.fleet.v1.Rejected
+	(*Leave)(nil),                // 34: weir.fleet.v1.Leave
+	(*Goodbye)(nil),              // 35: weir.fleet.v1.Goodbye
+	(*Config_Entry)(nil),         // 36: weir.fleet.v1.Config.Entry
+	nil,                          // 37: weir.fleet.v1.Secret.DataEntry
+	(*Clocks_Clock)(nil),         // 38: weir.fleet.v1.Clocks.Clock
+	(*Holders_Count)(nil),        // 39: weir.fleet.v1.Holders.Count
+	(*PoolReport_Partition)(nil), // 40: weir.fleet.v1.PoolReport.Partition
+	(*Rejected_Row)(nil),         // 41: weir.fleet.v1.Rejected.Row
 }
 var file_internal_fleetpb_fleet_proto_depIdxs = []int32{
 	5,  // 0: weir.fleet.v1.FromHolder.hello:type_name -> weir.fleet.v1.Hello
 	13, // 1: weir.fleet.v1.FromHolder.acknowledge:type_name -> weir.fleet.v1.Acknowledge
 	20, // 2: weir.fleet.v1.FromHolder.lease:type_name -> weir.fleet.v1.LeaseRequest
 	22, // 3: weir.fleet.v1.FromHolder.report:type_name -> weir.fleet.v1.Report
-	28, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
-	33, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
-	29, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
+	29, // 4: weir.fleet.v1.FromHolder.audit:type_name -> weir.fleet.v1.AuditReply
+	34, // 5: weir.fleet.v1.FromHolder.leave:type_name -> weir.fleet.v1.Leave
+	30, // 6: weir.fleet.v1.FromHolder.heartbeat:type_name -> weir.fleet.v1.Heartbeat
 	6,  // 7: weir.fleet.v1.FromHolder.await:type_name -> weir.fleet.v1.Await
 	16, // 8: weir.fleet.v1.FromHolder.promise:type_name -> weir.fleet.v1.Promise
 	9,  // 9: weir.fleet.v1.ToHolder.welcome:type_name -> weir.fleet.v1.Welcome
 	10, // 10: weir.fleet.v1.ToHolder.config:type_name -> weir.fleet.v1.Config
 	14, // 11: weir.fleet.v1.ToHolder.holders:type_name -> weir.fleet.v1.Holders
 	21, // 12: weir.fleet.v1.ToHolder.lease:type_name -> weir.fleet.v1.LeaseReply
-	27, // 13: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
-	34, // 14: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
-	30, // 15: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
-	32, // 16: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
+	28, // 13: weir.fleet.v1.ToHolder.audit:type_name -> weir.fleet.v1.AuditQuery
+	35, // 14: weir.fleet.v1.ToHolder.goodbye:type_name -> weir.fleet.v1.Goodbye
+	31, // 15: weir.fleet.v1.ToHolder.share:type_name -> weir.fleet.v1.Share
+	33, // 16: weir.fleet.v1.ToHolder.rejected:type_name -> weir.fleet.v1.Rejected
 	12, // 17: weir.fleet.v1.ToHolder.clocks:type_name -> weir.fleet.v1.Clocks
 	7,  // 18: weir.fleet.v1.ToHolder.lead:type_name -> weir.fleet.v1.Lead
 	8,  // 19: weir.fleet.v1.ToHolder.replicas:type_name -> weir.fleet.v1.Replicas
 	15, // 20: weir.fleet.v1.ToHolder.promise:type_name -> weir.fleet.v1.PromiseRequest
-	0,  // 21: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
-	1,  // 22: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
-	38, // 23: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
-	11, // 24: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
-	35, // 25: weir.fleet.v1.Config.removed:type_name -> weir.fleet.v1.Config.Entry
-	36, // 26: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
-	37, // 27: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
-	38, // 28: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
-	18, // 29: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
-	17, // 30: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
-	18, // 31: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
-	19, // 32: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
-	19, // 33: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
-	23, // 34: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
-	31, // 35: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
-	25, // 36: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
-	24, // 37: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
-	2,  // 38: weir.fleet.v1.LimitReport.keys_bound:type_name -> weir.fleet.v1.KeysBound
-	19, // 39: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
-	26, // 40: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
-	19, // 41: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
-	26, // 42: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
-	39, // 43: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
-	40, // 44: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
-	3,  // 45: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
-	4,  // 46: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
-	46, // [46:47] is the sub-list for method output_type
-	45, // [45:46] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	23, // 21: weir.fleet.v1.ToHolder.reported:type_name -> weir.fleet.v1.Reported
+	0,  // 22: weir.fleet.v1.Hello.capture:type_name -> weir.fleet.v1.Capture
+	1,  // 23: weir.fleet.v1.Hello.mode:type_name -> weir.fleet.v1.Mode
+	39, // 24: weir.fleet.v1.Hello.holders:type_name -> weir.fleet.v1.Holders.Count
+	11, // 25: weir.fleet.v1.Config.secrets:type_name -> weir.fleet.v1.Secret
+	36, // 26: weir.fleet.v1.Config.removed:type_name -> weir.fleet.v1.Config.Entry
+	37, // 27: weir.fleet.v1.Secret.data:type_name -> weir.fleet.v1.Secret.DataEntry
+	38, // 28: weir.fleet.v1.Clocks.clocks:type_name -> weir.fleet.v1.Clocks.Clock
+	39, // 29: weir.fleet.v1.Holders.counts:type_name -> weir.fleet.v1.Holders.Count
+	18, // 30: weir.fleet.v1.Window.rate:type_name -> weir.fleet.v1.Rate
+	17, // 31: weir.fleet.v1.LeaseRequest.key:type_name -> weir.fleet.v1.Key
+	18, // 32: weir.fleet.v1.LeaseRequest.rates:type_name -> weir.fleet.v1.Rate
+	19, // 33: weir.fleet.v1.LeaseRequest.windows:type_name -> weir.fleet.v1.Window
+	19, // 34: weir.fleet.v1.LeaseReply.windows:type_name -> weir.fleet.v1.Window
+	24, // 35: weir.fleet.v1.Report.limits:type_name -> weir.fleet.v1.LimitReport
+	32, // 36: weir.fleet.v1.Report.pools:type_name -> weir.fleet.v1.PoolReport
+	26, // 37: weir.fleet.v1.LimitReport.windows:type_name -> weir.fleet.v1.WindowReport
+	25, // 38: weir.fleet.v1.LimitReport.hottest:type_name -> weir.fleet.v1.HotKey
+	2,  // 39: weir.fleet.v1.LimitReport.keys_bound:type_name -> weir.fleet.v1.KeysBound
+	19, // 40: weir.fleet.v1.WindowReport.windows:type_name -> weir.fleet.v1.Window
+	27, // 41: weir.fleet.v1.WindowReport.keys:type_name -> weir.fleet.v1.KeyCount
+	19, // 42: weir.fleet.v1.AuditQuery.windows:type_name -> weir.fleet.v1.Window
+	27, // 43: weir.fleet.v1.AuditReply.keys:type_name -> weir.fleet.v1.KeyCount
+	40, // 44: weir.fleet.v1.PoolReport.partitions:type_name -> weir.fleet.v1.PoolReport.Partition
+	41, // 45: weir.fleet.v1.Rejected.rows:type_name -> weir.fleet.v1.Rejected.Row
+	3,  // 46: weir.fleet.v1.Fleet.Connect:input_type -> weir.fleet.v1.FromHolder
+	4,  // 47: weir.fleet.v1.Fleet.Connect:output_type -> weir.fleet.v1.ToHolder
+	47, // [47:48] is the sub-list for method output_type
+	46, // [46:47] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_internal_fleetpb_fleet_proto_init() }
@@ -4064,15 +4151,16 @@ func file_internal_fleetpb_fleet_proto_init() {
 		(*ToHolder_Lead)(nil),
 		(*ToHolder_Replicas)(nil),
 		(*ToHolder_Promise)(nil),
+		(*ToHolder_Reported)(nil),
 	}
-	file_internal_fleetpb_fleet_proto_msgTypes[20].OneofWrappers = []any{}
+	file_internal_fleetpb_fleet_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_fleetpb_fleet_proto_rawDesc), len(file_internal_fleetpb_fleet_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

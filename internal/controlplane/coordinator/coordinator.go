@@ -35,8 +35,8 @@ const (
 	// ReportInterval is how often holders report.
 	ReportInterval = time.Second
 
-	// handshakeTimeout is for TLS, and from then for the first message. Most of it is for the wait for
-	// others' handshakes.
+	// handshakeTimeout is for TLS, most of it for others' handshakes that go first, and as long again is for the first
+	// message of a stream that is authenticated.
 	handshakeTimeout = 15 * time.Second
 	// authenticateTimeout is how long a stream may wait for its turn and be reviewed. A
 	// sidecar waits 20 s for its welcome. Waiting streams are bounded: a pod has one.
@@ -50,8 +50,8 @@ const (
 	endTimeout     = 5 * time.Second // to record the end of a term
 	partTimeout    = 2 * time.Second // for sessions to end when the leader steps down
 	beginRetry     = time.Second
-	maxNonce       = 64        // bytes
-	receiveWindow  = 256 << 10 // bytes of one connection that may wait to be handled
+	maxNonce       = 64       // bytes
+	receiveWindow  = 64 << 10 // bytes of one connection that may wait to be handled
 	// connectionBuffer is how many bytes are written to a connection at a time.
 	connectionBuffer = 4 << 10
 )
@@ -239,6 +239,7 @@ func (c *Coordinator) lead(ctx context.Context) {
 	t := newTerm(c, begun, log.FromContext(ctx).WithName("coordinator").WithValues("term", begun.Term))
 	defer t.tasks.ShutDown()
 	t.absences.Await(pods)
+	t.fleet = len(pods)
 	c.present.Store(t)
 	c.ends = append(c.ends, func() { c.present.Store(nil) }, t.gateways.Close, t.sessions.drain)
 	c.waiting.lead(t.number)

@@ -25,33 +25,39 @@ const (
 	maxReason     = 1024           // bytes of an error that is the answer to a message
 )
 
+// reported is the answer to a report that asks for one.
+var reported = &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Reported{Reported: new(fleetpb.Reported)}}
+
 // report enters what a holder counted, once it is known what the holder is served by. A
 // row that makes no sense counts for nothing: what it would have said shows as missing.
 func (t *term) report(ctx context.Context, s *session, r *fleetpb.Report) error {
-	wrong, err := t.take(s, r)
+	entered, wrong, err := t.take(s, r)
 	if len(wrong) > 0 {
 		t.reject(s, wrong...)
 		s.answer(ctx, answerOf(wrong))
 	}
+	if entered && r.GetAnswer() {
+		s.answer(ctx, reported)
+	}
 	return err
 }
 
-// take returns what of the report it could not read. The error says that it did not take
-// the report.
-func (t *term) take(s *session, r *fleetpb.Report) ([]rejection, error) {
+// take enters a report, or keeps it until it is known what the holder is served by. It returns what it could
+// not read. The error says that it did neither.
+func (t *term) take(s *session, r *fleetpb.Report) (entered bool, wrong []rejection, err error) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if by, _ := s.served(); by != nil {
 		t.sendClocks(s, by)
-		return t.enterReport(s, r), nil
+		return true, t.enterReport(s, r), nil
 	}
 	// A session is sent each thing once, so what comes early is not thrown away.
 	s.earlyBytes += proto.Size(r)
 	if len(s.early) >= maxEarly || s.earlyBytes > maxEarlyBytes {
-		return nil, errEarly // it reports everything again when it comes back
+		return false, nil, errEarly // it reports everything again when it comes back
 	}
 	s.early = append(s.early, r)
-	return nil, nil
+	return false, nil, nil
 }
 
 // reportEarly enters what came before it was known what the holder is served by.
@@ -60,6 +66,9 @@ func (t *term) reportEarly(s *session) {
 		if wrong := t.enterReport(s, r); len(wrong) > 0 {
 			t.reject(s, wrong...)
 			s.push(answerOf(wrong))
+		}
+		if r.GetAnswer() {
+			s.push(reported)
 		}
 	}
 	s.early, s.earlyBytes = nil, 0

@@ -164,6 +164,56 @@ func TestEarlyReportsAreKept(t *testing.T) {
 	})
 }
 
+// TestAReportThatAsksForItIsAnswered once it was entered: not before it is known what the sidecar enforces.
+func TestAReportThatAsksForItIsAnswered(t *testing.T) {
+	for name, early := range map[string]bool{"known policies": false, "policies to come": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, &memoryTerms{}, &policies{})
+				l.policies.set(!early)
+				s := l.dial(tokenOf(pod("shop", "web-0")))
+				defer s.close()
+				s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Hello{Hello: helloOf(pod("shop", "web-0"), "1")}})
+				if !s.recv().GetWelcome().GetAnswersReports() {
+					t.Error("the welcome does not say that reports are answered")
+				}
+				answers := make(chan struct{}, 8)
+				go func() {
+					defer close(answers)
+					for {
+						m, err := s.stream.Recv()
+						if err != nil {
+							return
+						}
+						if m.GetReported() != nil {
+							answers <- struct{}{}
+						}
+					}
+				}()
+				for _, asks := range []bool{false, true, false, true, false} {
+					s.send(&fleetpb.FromHolder{Message: &fleetpb.FromHolder_Report{Report: &fleetpb.Report{Answer: asks}}})
+				}
+				synctest.Wait()
+				if early {
+					if len(answers) > 0 {
+						t.Errorf("%d answers to reports that were only kept", len(answers))
+					}
+					l.policies.set(true)
+					l.Refresh("shop")
+					synctest.Wait()
+				}
+				time.Sleep(time.Second)
+				if len(answers) != 2 {
+					t.Errorf("%d answers, want 2", len(answers))
+				}
+				l.end()
+				for range answers { // until the stream ends
+				}
+			})
+		})
+	}
+}
+
 func TestPartsOfAReportBelongTogether(t *testing.T) {
 	withPair(t, limited("shop", 1, 10, limiter.Second), func(t *testing.T, l *leader, a, b *sidecar) {
 		first := counted(18, 0)

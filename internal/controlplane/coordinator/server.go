@@ -43,8 +43,6 @@ func (c *Coordinator) newServer(through *connlimit.Listener) *grpc.Server {
 		grpc.ForceServerCodecV2(frames{encoding.GetCodecV2(proto.Name)}),
 		grpc.StaticStreamWindowSize(receiveWindow),
 		grpc.StaticConnWindowSize(receiveWindow),
-		// As long as a sidecar may be silent. Where either side is short of processors, less
-		// would end streams that are well, and have all of them come back at once.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silenceTimeout / 2, Timeout: silenceTimeout / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
@@ -217,15 +215,13 @@ func endOf(ctx context.Context) error {
 // enter admits a session: it becomes the pod's only one.
 func (t *term) enter(s *session) error {
 	s.push(&fleetpb.ToHolder{Message: &fleetpb.ToHolder_Welcome{
-		Welcome: &fleetpb.Welcome{Term: t.number, ReportIntervalMillis: ReportInterval.Milliseconds()},
+		Welcome: &fleetpb.Welcome{Term: t.number, ReportIntervalMillis: ReportInterval.Milliseconds(), AnswersReports: true},
 	}})
 	old, ok := t.admit(s)
 	if !ok {
 		return errParted
 	}
-	if m := t.replicas.Load(); m != nil {
-		s.push(m)
-	}
+	t.sendReplicas(s)
 	s.ask(t.absences.Ask(s.Namespace))
 	t.askLast(s)
 	t.metrics.sessions.Set(float64(t.sessions.len()))

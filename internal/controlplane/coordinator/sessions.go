@@ -231,8 +231,15 @@ func mostFrequent(counts map[string]int) map[string]int {
 	return kept
 }
 
-// replicasInterval is how often a leader looks for other replicas.
-const replicasInterval = time.Second
+const (
+	// replicasInterval is how often a leader looks for other replicas.
+	replicasInterval = time.Second
+	// Sidecars that come to wait at a replica spread by waitTime for each, which is what a handshake takes of a
+	// processor there. If all came at once, most handshakes would time out, and be made again.
+	waitTime      = 2 * time.Millisecond
+	leastSpread   = time.Second
+	longestSpread = 30 * time.Second
+)
 
 // watchReplicas keeps the sidecars informed where the replicas are that may lead next, so
 // that they wait there.
@@ -260,12 +267,38 @@ func (t *term) watchReplicas(ctx context.Context) {
 // publishReplicas sends the addresses to all sidecars, if they changed.
 func (t *term) publishReplicas(addresses []string) {
 	addresses = slices.Sorted(slices.Values(addresses))
-	if slices.Equal(t.replicas.Load().GetReplicas().GetAddresses(), addresses) {
+	known := t.replicas.Load()
+	if known == nil && len(addresses) == 0 || known != nil && slices.Equal(*known, addresses) {
 		return
 	}
-	m := &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Replicas{Replicas: &fleetpb.Replicas{Addresses: addresses}}}
-	t.replicas.Store(m) // before the sessions are listed: those that come later are sent it by enter
+	t.replicas.Store(&addresses) // before the sessions are listed: those that come later are sent it by enter
+	m := t.waitAt(addresses)
 	for _, s := range t.sessions.all() {
 		s.push(m)
 	}
+}
+
+// sendReplicas sends a session that has just entered where to wait. When that changes meanwhile, it was sent the
+// change before, so it is sent that again.
+func (t *term) sendReplicas(s *session) {
+	for at := t.replicas.Load(); at != nil; {
+		s.push(t.waitAt(*at))
+		now := t.replicas.Load()
+		if now == at {
+			return
+		}
+		at = now
+	}
+}
+
+// waitAt returns what has a sidecar wait at the addresses. The more sidecars there are, the longer they take.
+func (t *term) waitAt(addresses []string) *fleetpb.ToHolder {
+	return &fleetpb.ToHolder{Message: &fleetpb.ToHolder_Replicas{
+		Replicas: &fleetpb.Replicas{Addresses: addresses, SpreadMillis: spreadOf(max(t.sessions.len(), t.fleet)).Milliseconds()},
+	}}
+}
+
+// spreadOf returns over how long a number of sidecars spread their handshakes with a replica.
+func spreadOf(sidecars int) time.Duration {
+	return min(max(time.Duration(sidecars)*waitTime, leastSpread), longestSpread)
 }

@@ -96,6 +96,63 @@ func TestASessionSaysWhatTheSidecarSaidOfItself(t *testing.T) {
 	})
 }
 
+// TestLargeFleetsSpreadTheirWaits by their number, when they connect and when the replicas change.
+func TestLargeFleetsSpreadTheirWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var there atomic.Pointer[[]string]
+		there.Store(&[]string{"10.0.0.2:1"})
+		const n = 510
+		l := lead(t, &memoryTerms{}, publishing(), func(c *Config) {
+			c.Replicas = func(context.Context) ([]string, error) { return *there.Load(), nil }
+		})
+		defer l.end()
+		var last *sidecar
+		for i := range n {
+			last = l.connect(pod("shop", fmt.Sprint("web-", i)), "1")
+			defer last.close()
+		}
+		next := func() time.Duration {
+			for {
+				if r := last.recv().GetReplicas(); r != nil {
+					return time.Duration(r.GetSpreadMillis()) * time.Millisecond
+				}
+			}
+		}
+		if got := next(); got != n*waitTime {
+			t.Errorf("the last of %d sidecars to connect spreads over %s, want %s", n, got, n*waitTime)
+		}
+		there.Store(&[]string{"10.0.0.3:1"})
+		if got := next(); got != n*waitTime {
+			t.Errorf("%d sidecars spread over %s, want %s", n, got, n*waitTime)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // which has not come back yet
+		l := lead(t, &memoryTerms{}, publishing(), func(c *Config) {
+			c.Replicas = func(context.Context) ([]string, error) { return []string{"10.0.0.2:1"}, nil }
+			c.Pods = func(context.Context, string) (all []podauth.Identity, err error) {
+				for i := range 700 {
+					all = append(all, pod("shop", fmt.Sprint("web-", i)))
+				}
+				return all, nil
+			}
+		})
+		defer l.end()
+		s := l.connect(pod("shop", "web-0"), "1")
+		defer s.close()
+		for m := s.recv(); ; m = s.recv() {
+			if r := m.GetReplicas(); r != nil {
+				if got := time.Duration(r.GetSpreadMillis()) * time.Millisecond; got != 700*waitTime {
+					t.Errorf("the first of 700 sidecars to come back spreads over %s, want %s", got, 700*waitTime)
+				}
+				break
+			}
+		}
+	})
+	if got := spreadOf(1e6); got != longestSpread {
+		t.Errorf("a million sidecars spread over %s", got)
+	}
+}
+
 // TestSidecarsAreSentWhereToWait: when they connect, and when that changes.
 func TestSidecarsAreSentWhereToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,6 +175,9 @@ func TestSidecarsAreSentWhereToWait(t *testing.T) {
 			}
 			if got := m.GetReplicas().GetAddresses(); !slices.Equal(got, want) {
 				t.Errorf("sent the replicas %q, want %q", got, want)
+			}
+			if got := m.GetReplicas().GetSpreadMillis(); got != leastSpread.Milliseconds() {
+				t.Errorf("two sidecars spread over %d ms", got)
 			}
 		}
 		a := l.connect(pod("shop", "web-0"), "1")

@@ -18,7 +18,6 @@ import (
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/handover"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/journals"
 	"github.com/weir-dev/weir/internal/controlplane/coordinator/records"
-	"github.com/weir-dev/weir/internal/fleetpb"
 	pools "github.com/weir-dev/weir/pkg/concurrency/coordinator/memory"
 	"github.com/weir-dev/weir/pkg/limiter"
 	"github.com/weir-dev/weir/pkg/store"
@@ -70,10 +69,11 @@ type term struct {
 	// the other.
 	doors    sync.Mutex
 	tasks    workqueue.TypedRateLimitingInterface[task]
-	configs  configs                          // of the publisher alone
-	counts   map[string]*numbers              // the last of each namespace; of the publisher alone
-	parting  atomic.Bool                      // it grants nothing more, and says good-bye to all
-	replicas atomic.Pointer[fleetpb.ToHolder] // nil: none were found yet
+	configs  configs                  // of the publisher alone
+	counts   map[string]*numbers      // the last of each namespace; of the publisher alone
+	parting  atomic.Bool              // it grants nothing more, and says good-bye to all
+	replicas atomic.Pointer[[]string] // addresses; nil: none were found yet
+	fleet    int                      // pods in which a sidecar may have run when the term began
 	// crowded are the limits whose values share counters, as last looked at; nil before.
 	crowded atomic.Pointer[map[types.NamespacedName][]string]
 }

@@ -210,6 +210,11 @@ var groups = []struct {
 			"",
 		},
 		{
+			"More sidecars come than the controller can take at once, or it is short of processor time", "They wait for their turn, and those without room try again within 10 s. A sidecar stops reporting while eight of its reports are not answered",
+			[]string{"internal/controlplane/coordinator/connlimit:TestTheLatestHandshakeGoesFirst", "internal/controlplane/coordinator:TestLargeFleetsSpreadTheirWaits", "internal/sidecar/fleet:TestPausesGrow", "internal/sidecar/fleet:TestReportsWaitForALeaderThatIsBehind"},
+			"",
+		},
+		{
 			"The coordinator of a pool is reachable from some pods only", "The others end their requests before their share is given away",
 			[]string{"pkg/concurrency:TestFleetNeverExceedsItsLimit", "test/fleet:keeps the requests in flight at the backend within the limit when a process dies", torture + "cut sidecars off the controller"},
 			"",

@@ -179,7 +179,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 	defer context.AfterFunc(opening, w.end)()
 	l := newLink(w, cancel, c.sessions.Add(1), c.cfg.Log)
 	l.ended, l.late = c.ended, c.answeredLate
-	l.replicas = func(addresses []string) { c.await(ctx, addresses) }
+	l.replicas = func(r *fleetpb.Replicas) { c.await(ctx, r) }
 	welcome, err := l.greet(c.hello(h))
 	if err != nil {
 		return false, unserved(err)
@@ -191,7 +191,7 @@ func (c *Client) connect(ctx context.Context, h Handler) (welcomed bool, err err
 		return true, nil
 	}
 	c.outage.began(welcome.GetTerm())
-	return true, l.run(opening, h, intervalOf(welcome))
+	return true, l.run(opening, h, welcome)
 }
 
 func (c *Client) hello(h Handler) *fleetpb.Hello {

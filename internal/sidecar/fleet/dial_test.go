@@ -1,14 +1,58 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/weir-dev/weir/internal/fleetpb"
 )
+
+// TestWaitsSpreadAsTheLeaderSays: of eight that spread over a minute, one is certainly later than a second.
+func TestWaitsSpreadAsTheLeaderSays(t *testing.T) {
+	var addresses []string
+	for i := range maxWaits {
+		addresses = append(addresses, fmt.Sprintf("10.0.0.%d:1", i+1))
+	}
+	for said, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: time.Millisecond, 0: defaultSpread} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var mu sync.Mutex
+			began, first := time.Now(), map[string]time.Duration{}
+			c := &Client{waits: map[string]*wait{}, dial: dialer{
+				options: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
+				dial: func(_ context.Context, address string) (net.Conn, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if _, again := first[address]; !again {
+						first[address] = time.Since(began)
+					}
+					return nil, errors.New("refused")
+				},
+			}}
+			c.await(ctx, &fleetpb.Replicas{Addresses: addresses, SpreadMillis: said.Milliseconds()})
+			time.Sleep(2 * want)
+			cancel()
+			c.waiters.Wait()
+			latest := slices.Max(slices.Collect(maps.Values(first)))
+			if len(first) != maxWaits || latest > want || want > defaultSpread && latest <= defaultSpread {
+				t.Errorf("over %s, %d of %d begin within %s", said, len(first), maxWaits, latest)
+			}
+		})
+	}
+}
 
 func TestPausesGrow(t *testing.T) {
 	refused := errors.New("refused")

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/internal/fleetpb"
 	"github.com/weir-dev/weir/pkg/limiter"
@@ -20,9 +17,7 @@ import (
 )
 
 const (
-	greetTimeout    = 10 * time.Second
-	defaultInterval = 5 * time.Second // between reports, when the controller names none
-	maxReport       = 1 << 20         // bytes of one Report message, about
+	greetTimeout = 20 * time.Second
 	// maxOrders is how many messages may wait until they are acted on. A leader lets go
 	// of a holder that owes it half as many answers, so the reader, which hands out
 	// leases and shares, never waits for a handler that takes long.
@@ -44,14 +39,15 @@ type link struct {
 	leases *replies[*fleetpb.LeaseReply]
 	shares *replies[*fleetpb.Share]
 
-	ended    func(err error)          // is called before done is closed, so before a request fails by that
-	late     func()                   // is called when a lease was decided and nobody waits for it any more
-	replicas func(addresses []string) // is called with those that do not lead
+	ended    func(err error)         // is called before done is closed, so before a request fails by that
+	late     func()                  // is called when a lease was decided and nobody waits for it any more
+	replicas func(*fleetpb.Replicas) // is called with those that do not lead
 
 	log      *slog.Logger
 	rejected map[string]bool // causes that were logged; of handle alone
 
-	reporting sync.Mutex // held while reports are collected and queued, which keeps their order
+	reporting sync.Mutex    // held while reports are collected and queued, which keeps their order
+	reported  chan struct{} // has the answer to a report that asked for one
 }
 
 var (
@@ -62,12 +58,13 @@ var (
 func newLink(stream fleetpb.Fleet_ConnectClient, cancel context.CancelFunc, session uint64, log *slog.Logger) *link {
 	return &link{
 		stream: stream, cancel: cancel, session: session, log: log, rejected: map[string]bool{},
-		beats:  make(chan *fleetpb.FromHolder, 8),
-		out:    make(chan *fleetpb.FromHolder, 256),
-		in:     make(chan *fleetpb.ToHolder, maxOrders),
-		done:   make(chan struct{}),
-		leases: newReplies[*fleetpb.LeaseReply](),
-		shares: newReplies[*fleetpb.Share](),
+		beats:    make(chan *fleetpb.FromHolder, 8),
+		out:      make(chan *fleetpb.FromHolder, 256),
+		in:       make(chan *fleetpb.ToHolder, maxOrders),
+		done:     make(chan struct{}),
+		reported: make(chan struct{}, 1),
+		leases:   newReplies[*fleetpb.LeaseReply](),
+		shares:   newReplies[*fleetpb.Share](),
 	}
 }
 
@@ -90,20 +87,13 @@ func (l *link) greet(hello *fleetpb.Hello) (*fleetpb.Welcome, error) {
 	return welcome, nil
 }
 
-func intervalOf(w *fleetpb.Welcome) time.Duration {
-	if w.GetReportIntervalMillis() <= 0 {
-		return defaultInterval
-	}
-	return time.Duration(w.GetReportIntervalMillis()) * time.Millisecond
-}
-
 // run serves the stream until it ends. A leader that ends it in good order
 // leaves no error.
-func (l *link) run(ctx context.Context, h Handler, interval time.Duration) error {
+func (l *link) run(ctx context.Context, h Handler, welcome *fleetpb.Welcome) error {
 	var work sync.WaitGroup
 	work.Go(l.write)
 	work.Go(func() { l.handle(ctx, h) })
-	work.Go(func() { l.reportEvery(ctx, h, interval) })
+	work.Go(func() { l.reportEvery(ctx, h, welcome) })
 	err := l.read(ctx, h)
 	if l.ended != nil {
 		l.ended(err)
@@ -135,7 +125,13 @@ func (l *link) read(ctx context.Context, h Handler) error {
 		case *fleetpb.ToHolder_Goodbye:
 			return fmt.Errorf("%w: %s", errGoodbye, m.Goodbye.GetReason())
 		case *fleetpb.ToHolder_Replicas:
-			l.replicas(m.Replicas.GetAddresses())
+			l.replicas(m.Replicas)
+			continue
+		case *fleetpb.ToHolder_Reported:
+			select {
+			case l.reported <- struct{}{}:
+			default: // one that was not asked for
+			}
 			continue
 		case *fleetpb.ToHolder_Promise:
 			l.promise(m.Promise, h)
@@ -288,51 +284,9 @@ func editOf(c *fleetpb.Config) revision.Edit {
 	return out
 }
 
-// reportEvery reports at once, because a new session knows nothing, and then
-// every interval, at a random phase so that a fleet does not report in step.
-func (l *link) reportEvery(ctx context.Context, h Handler, interval time.Duration) {
-	next := time.NewTimer(rand.N(interval))
-	defer next.Stop()
-	for {
-		if l.report(ctx, h) != nil {
-			return
-		}
-		select {
-		case <-next.C:
-			next.Reset(interval)
-		case <-l.done:
-			return
-		}
-	}
-}
-
-func (l *link) report(ctx context.Context, h Handler) error {
-	l.reporting.Lock()
-	defer l.reporting.Unlock()
-	whole := h.Report(time.Now(), l.session)
-	part, size := &fleetpb.Report{Pools: whole.GetPools()}, 0
-	for _, limit := range whole.GetLimits() {
-		n := proto.Size(limit)
-		if size > 0 && size+n > maxReport {
-			part.More = true
-			if err := l.send(ctx, reportMessage(part)); err != nil {
-				return err
-			}
-			part, size = new(fleetpb.Report), 0
-		}
-		part.Limits = append(part.Limits, limit)
-		size += n
-	}
-	return l.send(ctx, reportMessage(part))
-}
-
-func reportMessage(r *fleetpb.Report) *fleetpb.FromHolder {
-	return &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Report{Report: r}}
-}
-
 // leave says good-bye and waits until the controller ended the stream.
 func (l *link) leave(ctx context.Context, h Handler) error {
-	if err := l.report(ctx, h); err != nil {
+	if err := l.report(ctx, h, false); err != nil {
 		return err
 	}
 	leave := &fleetpb.FromHolder{Message: &fleetpb.FromHolder_Leave{Leave: new(fleetpb.Leave)}}

@@ -13,8 +13,8 @@ import (
 const (
 	// maxWaits is at how many replicas the client waits at most.
 	maxWaits = 8
-	// spread is over how long a fleet spreads that comes to wait at a replica.
-	spread = time.Second
+	// A fleet that comes to wait at a replica spreads over this time, where the leader names none.
+	defaultSpread = time.Second
 	// longestWaitPause is the longest pause between attempts to wait at a replica that cannot be reached.
 	longestWaitPause = 5 * time.Second
 )
@@ -29,8 +29,12 @@ type wait struct {
 }
 
 // await has the client wait at these replicas and no others. It does not block.
-func (c *Client) await(ctx context.Context, addresses []string) {
-	addresses = addresses[:min(len(addresses), maxWaits)]
+func (c *Client) await(ctx context.Context, at *fleetpb.Replicas) {
+	addresses := at.GetAddresses()[:min(len(at.GetAddresses()), maxWaits)]
+	spread := time.Duration(at.GetSpreadMillis()) * time.Millisecond
+	if spread <= 0 {
+		spread = defaultSpread
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for address, w := range c.waits {
@@ -47,15 +51,14 @@ func (c *Client) await(ctx context.Context, addresses []string) {
 		if c.waits[address] == nil {
 			w := &wait{stopped: make(chan struct{})}
 			c.waits[address] = w
-			c.waiters.Go(func() { c.keepWaiting(ctx, w, address) })
+			c.waiters.Go(func() { c.keepWaiting(ctx, w, address, rand.N(spread)) })
 		}
 	}
 }
 
-// keepWaiting waits at an address until the replica leads or the wait is stopped.
-func (c *Client) keepWaiting(ctx context.Context, w *wait, address string) {
+// keepWaiting waits at an address until the replica leads or the wait is stopped. It begins after a while.
+func (c *Client) keepWaiting(ctx context.Context, w *wait, address string, next time.Duration) {
 	var pause backoff
-	next := rand.N(spread)
 	for {
 		select {
 		case <-time.After(next):
