@@ -43,6 +43,9 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 		{"crash", "≤ 10 s after the next leads, 0 over", func(c *replica) { c.Kill() }},
 	} {
 		sleep(ctx, windowLength*time.Second)
+		if err := f.awaitStandby(ctx); err != nil {
+			return err
+		}
 		took, err := f.storm(ctx, storm.end)
 		if err != nil {
 			return fmt.Errorf("%s: %w", storm.name, err)
@@ -72,6 +75,21 @@ func (f *sidecars) storms(ctx context.Context, s *section, n string) error {
 func (f *sidecars) readClocks(ctx context.Context, of string) error {
 	return each(len(f.all), func(i int) error {
 		return await(ctx, converge, "that a sidecar reads the store's clock", func() bool { return f.all[i].read(ctx, of) == nil })
+	})
+}
+
+// awaitStandby waits until all sidecars wait at the replica that does not lead. That takes a while after it
+// has started.
+func (f *sidecars) awaitStandby(ctx context.Context) error {
+	w := f.world
+	return await(ctx, converge, "that all sidecars wait at the other replica", func() bool {
+		for i := range w.controllers {
+			if c := &w.controllers[i]; c != w.leads {
+				figures, err := w.figuresOf(ctx, c)
+				return err == nil && figures["weir_coordinator_waiting"] >= float64(len(f.all))
+			}
+		}
+		return false
 	})
 }
 
