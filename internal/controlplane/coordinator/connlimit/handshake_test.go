@@ -146,8 +146,11 @@ func TestTheLatestHandshakeGoesFirst(t *testing.T) {
 			until    time.Time
 			ended    chan struct{}
 		}{
-			{"old", false, until, nil}, {"answered", true, until, nil}, {"late", false, time.Now().Add(time.Second), nil},
-			{"ended", false, until, ended}, {"new", false, until, nil},
+			{"old", false, until, nil},
+			{"answered", true, until, nil},
+			{"late", false, time.Now().Add(time.Second), nil},
+			{"ended", false, until, ended},
+			{"new", false, until, nil},
 		} {
 			go func() {
 				if q.take(w.answered, w.until, w.ended) {
