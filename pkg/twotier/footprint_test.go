@@ -21,7 +21,7 @@ func (granter) Apply(_ context.Context, _ store.Key, p limiter.Params, c limiter
 // TestAKeyTakesWhatIsTakenForIt measures what a limiter needs for each key that it has
 // credits for, or admits without the store. Only the part is kept of a value that is a part of a long text.
 func TestAKeyTakesWhatIsTakenForIt(t *testing.T) {
-	const n, length, long = 60_000, 32, 1 << 10
+	const n, length, long = 15_000, 32, 1 << 10
 	for name, tc := range map[string]struct {
 		size SizeType
 		s    Store
