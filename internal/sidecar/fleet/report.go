@@ -55,27 +55,26 @@ func (l *link) reportEvery(ctx context.Context, h Handler, welcome *fleetpb.Welc
 // a controller that answers none, and bounds nothing.
 type flow struct {
 	answers bool // the controller does
-	waits   bool // for an answer
 	sent    int  // reports that no answer was for yet
-	asked   int  // how many of them the answer is for
+	asked   int  // how many of them the awaited answer is for; 0: none is awaited
 }
 
 // next reports whether a report is to be sent now, and whether it is to ask for an answer.
 func (f *flow) next() (ask, ok bool) {
-	if f.waits && f.sent >= maxUnanswered {
+	if f.asked > 0 && f.sent >= maxUnanswered {
 		return false, false
 	}
 	f.sent++
-	if ask = f.answers && !f.waits && f.sent >= askEvery; ask {
-		f.waits, f.asked = true, f.sent
+	if ask = f.answers && f.asked == 0 && f.sent >= askEvery; ask {
+		f.asked = f.sent
 	}
 	return ask, true
 }
 
-// answered notes the answer to the last report that asked for one.
+// answered notes the awaited answer. Another one changes nothing.
 func (f *flow) answered() {
-	f.waits = false
 	f.sent -= f.asked
+	f.asked = 0
 }
 
 // report sends what was not reported yet.

@@ -14,6 +14,7 @@ func TestReportsWaitForALeaderThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, end := reporting(t, &fleetpb.Welcome{ReportIntervalMillis: 1000, AnswersReports: true})
 		defer end()
+		l.reported <- struct{}{} // which nothing asked for
 		time.Sleep(time.Minute)
 		if n := len(l.out); n != maxUnanswered {
 			t.Fatalf("%d reports without an answer, want %d", n, maxUnanswered)
